@@ -1,0 +1,1 @@
+"""Greenbeat: WebAssembly and typed Python kernels at native speed."""

@@ -1,0 +1,211 @@
+"""Calls in native code: of functions, through pointers, expanded in place, conversions, and Python called at compile time."""
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from greenbeat.native import types as t
+from greenbeat.native.language import ExternFunction, NativeFunction, Operation
+from greenbeat.native.source import function_tree, stored_names
+from greenbeat.native.values import Scope, Value
+
+if TYPE_CHECKING:
+    from greenbeat.native.emitter import Emitter
+
+DEEPEST_EXPANSION = 40
+
+
+class Calls:
+    """Mixin of `Emitter`."""
+
+    def expression_Call(self: "Emitter", node: ast.Call) -> Any:
+        callee = self.expression(node.func)
+        if isinstance(callee, Operation):
+            return self.operation(callee, node)
+        arguments = self.arguments(node)
+        if isinstance(callee, Value):
+            return self.call_pointer(callee, arguments, node)
+        if isinstance(callee, NativeFunction):
+            return self.expand(callee, arguments, node) if callee.inline else self.call(callee, arguments, node)
+        if isinstance(callee, ExternFunction):
+            return self.call(callee, arguments, node)
+        kind = self.type_of(callee)
+        if kind is not None:
+            if len(arguments) != 1:
+                self.error(f"{kind}(...) converts one value", node)
+            return self.convert(arguments[0], kind)
+        return self.call_at_compile_time(callee, arguments, node)
+
+    def arguments(self: "Emitter", node: ast.Call) -> list[Any]:
+        """The arguments' values; `*tuple` is spread when it is known at compile time."""
+        if node.keywords:
+            self.error("native calls have positional arguments only", node.keywords[0].value)
+        values: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                spread = self.expression(argument.value)
+                if isinstance(spread, Value):
+                    self.error("only compile-time sequences are spread by *", argument)
+                values.extend(spread)
+            else:
+                values.append(self.expression(argument))
+        return values
+
+    def call_at_compile_time(self: "Emitter", callee: Any, arguments: list[Any], node: ast.Call) -> Any:
+        """Call ordinary Python with compile-time arguments; it may return functions, types, numbers."""
+        if any(isinstance(a, Value) for a in arguments):
+            name = getattr(callee, "__name__", repr(callee))
+            self.error(f"{name} is not native: native code can call it only with compile-time values", node)
+        try:
+            return self.known(callee(*arguments))
+        except Exception as problem:
+            self.error(f"{type(problem).__name__} at compile time: {problem}", node)
+
+    # ---------------------------------------------------------------- functions
+
+    def operands(self: "Emitter", kind: t.FunctionType, arguments: list[Any], name: str, variadic: bool = False) -> str:
+        """LLVM's argument list, each argument coerced to its parameter's type."""
+        wanted, given = len(kind.params), len(arguments)
+        if given < wanted or (given > wanted and not variadic):
+            self.error(f"{name} takes {wanted} argument{'s' if wanted != 1 else ''}, not {given}")
+        parts = []
+        for position, (argument, param) in enumerate(zip(arguments, kind.params, strict=False), 1):
+            value = self.coerce(argument, param, f"argument {position} of {name} is {param}")
+            parts.append(f"{param.ir} {value.ir}")
+        for argument in arguments[wanted:]:
+            if not isinstance(argument, Value):
+                argument = self.literal(argument, t.I64 if isinstance(argument, int) else t.PointerType(t.U8), "a variadic argument")
+            parts.append(f"{argument.type.ir} {argument.ir}")
+        return ", ".join(parts)
+
+    def call(self: "Emitter", callee: NativeFunction | ExternFunction, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
+        """Call a function by name."""
+        kind = self.function_type(callee)
+        variadic = isinstance(callee, ExternFunction) and callee.variadic
+        operands = self.operands(kind, arguments, callee.symbol, variadic)
+        returns = kind.returns.ir
+        if variadic:
+            returns = f"{returns} ({', '.join(p.ir for p in kind.params)}, ...)"
+        return self.emit_call(kind, returns, self.unit.reference(callee), operands, tail)
+
+    def call_pointer(self: "Emitter", callee: Value, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
+        """Call through a function pointer."""
+        if not isinstance(callee.type, t.FunctionType):
+            self.error(f"{callee.type} cannot be called", node)
+        operands = self.operands(callee.type, arguments, "this function")
+        return self.emit_call(callee.type, callee.type.returns.ir, callee.ir, operands, tail)
+
+    def emit_call(self: "Emitter", kind: t.FunctionType, returns: str, target: str, operands: str, tail: bool) -> Value:
+        """The call itself; a tail call ends the function."""
+        convention = f"{kind.convention} " if kind.convention else ""
+        text = f"call {convention}{returns} {target}({operands})"
+        if tail:
+            text = f"musttail {text}"
+        if kind.returns == t.VOID:
+            self.line(text)
+            result = Value("", t.VOID)
+        else:
+            result = self.temporary(text, kind.returns)
+        if tail:
+            self.line("ret void" if kind.returns == t.VOID else f"ret {kind.returns.ir} {result.ir}")
+            self.live = False
+        return result
+
+    def tail_call(self: "Emitter", node: ast.Call) -> Value:
+        """`return tail(f(...))`: musttail, so the frame is gone before `f` runs."""
+        if len(node.args) != 1 or not isinstance(node.args[0], ast.Call):
+            self.error("tail(...) takes one call, as in `return tail(f(x))`", node)
+        inner = node.args[0]
+        callee, arguments = self.expression(inner.func), self.arguments(inner)
+        if isinstance(callee, NativeFunction) and callee.inline:
+            self.error("an inline function cannot be tail-called", node)
+        own = self.function_type(self.root.function)
+        kind = callee.type if isinstance(callee, Value) else self.function_type(callee)
+        if not isinstance(kind, t.FunctionType) or kind.convention != own.convention or kind.returns != own.returns:
+            self.error("a tail call needs a function with this function's calling convention and result type", node)
+        if own.convention not in ("tailcc", "swifttailcc") and [p.ir for p in kind.params] != [p.ir for p in own.params]:
+            self.error("a tail call outside `tailcc` needs a function with this function's parameter types", node)
+        if isinstance(callee, Value):
+            return self.call_pointer(callee, arguments, node, tail=True)
+        return self.call(callee, arguments, node, tail=True)
+
+    # ---------------------------------------------------------------- expansion
+
+    def expand(self: "Emitter", callee: NativeFunction, arguments: list[Any], node: ast.AST) -> Any:
+        """Compile an inline function's body here, its parameters bound to the arguments."""
+        tree = function_tree(callee.code)
+        try:
+            params, returns = callee.signature
+        except (TypeError, NameError) as problem:
+            self.error(str(problem))
+        if len(params) != len(arguments):
+            self.error(f"{callee.python.__name__} takes {len(params)} arguments, not {len(arguments)}", node)
+        if self.depth > DEEPEST_EXPANSION:
+            self.error(f"{callee.python.__name__} expands itself without end", node)
+        bound = []
+        for (name, kind), argument in zip(params, arguments, strict=True):
+            if kind is not None:
+                argument = self.coerce(argument, kind, f"{name} of {callee.python.__name__} is {kind}")
+            bound.append((name, argument))
+        outer, outer_node, outer_location = self.scope, self.node, self.location
+        scope = Scope(callee, stored_names(tree), callee.environment, returns=returns, exit=self.label("exit"), outer=outer)
+        if outer.debug_scope:
+            scope.debug_scope = self.unit.debug_function(callee, tree.lineno, declared=True)
+            scope.called_at = self.unit.debug_location_id(node, outer)
+        self.scope = scope
+        self.depth += 1
+        for name, argument in bound:
+            self.bind_parameter(name, argument)
+        self.statements(tree.body)
+        self.depth -= 1
+        if self.live and scope.returned and returns not in (None, t.VOID):
+            self.error(f"{callee.python.__name__} can end without returning {returns}", tree)
+        if self.live and (scope.returned or scope.static_result is None):
+            fell_through = True
+            self.jump(scope.exit)
+        else:
+            fell_through = False
+        self.scope, self.node, self.location = outer, outer_node, outer_location
+        if not scope.returned and not fell_through:
+            return Value("", t.VOID)
+        self.start(scope.exit)
+        if scope.result is not None:
+            return self.load_value(scope.result.slot, scope.result.type)
+        return scope.static_result if scope.returned and returns is None else Value("", t.VOID)
+
+    # ---------------------------------------------------------------- conversions
+
+    def convert(self: "Emitter", value: Any, kind: t.Type) -> Any:
+        """`kind(value)`: widen by the source's signedness, narrow by dropping bits, float to integer saturating."""
+        if not isinstance(value, Value):
+            if isinstance(kind, t.IntegerType) and isinstance(value, int | float):
+                return Value(str(kind.wrap(int(value))), kind)
+            if isinstance(kind, t.FloatType) and isinstance(value, int | float):
+                return self.literal(float(value), kind, "")
+            if isinstance(kind, t.BoolType) and isinstance(value, int):
+                return self.literal(bool(value), kind, "")
+            return self.coerce(value, kind, f"{kind}(...) was written")
+        source = value.type
+        if source == kind:
+            return value
+        if isinstance(kind, t.IntegerType):
+            if isinstance(source, t.BoolType):
+                return self.temporary(f"zext i1 {value.ir} to {kind.ir}", kind)
+            if isinstance(source, t.IntegerType):
+                if source.bits == kind.bits:
+                    return Value(value.ir, kind)
+                name = "trunc" if source.bits > kind.bits else "sext" if source.signed else "zext"
+                return self.temporary(f"{name} {source.ir} {value.ir} to {kind.ir}", kind)
+            if isinstance(source, t.FloatType):
+                name = f"llvm.fpto{'s' if kind.signed else 'u'}i.sat.{kind.ir}.f{source.size * 8}"
+                self.unit.declare(f"declare {kind.ir} @{name}({source.ir})")
+                return self.temporary(f"call {kind.ir} @{name}({source.ir} {value.ir})", kind)
+        if isinstance(kind, t.FloatType):
+            if isinstance(source, t.IntegerType):
+                name = "sitofp" if source.signed else "uitofp"
+                return self.temporary(f"{name} {source.ir} {value.ir} to {kind.ir}", kind)
+            if isinstance(source, t.FloatType):
+                name = "fpext" if kind.size > source.size else "fptrunc"
+                return self.temporary(f"{name} {source.ir} {value.ir} to {kind.ir}", kind)
+        if isinstance(kind, t.BoolType):
+            self.error("a truth value is made by comparing: write `x != 0`")
+        self.error(f"{source} does not convert to {kind}: cast and bitcast reinterpret")
