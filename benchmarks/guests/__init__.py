@@ -27,12 +27,6 @@ class Guest:
         """The built module."""
         return FOLDER / f"{self.name}.wasm"
 
-    @property
-    def source(self) -> Path:
-        """The text format where that is the natural source, C otherwise."""
-        text = FOLDER / f"{self.name}.wat"
-        return text if text.exists() else FOLDER / f"{self.name}.c"
-
 
 GUESTS = (
     Guest("fib", "recursive calls", n=35, slow_n=28, check_n=15),
