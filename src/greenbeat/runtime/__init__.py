@@ -1,0 +1,1 @@
+"""What guest code touches while it runs: memories, tables, instances, tasks, traps."""

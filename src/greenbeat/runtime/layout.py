@@ -1,0 +1,297 @@
+"""Everything native code shares in memory: modules, instances, and the state of a running task.
+
+The structs are laid out as C does and can be read from Python through ctypes. A module and its translated code are shared by
+all of its instances; nothing in a module points to an instance.
+
+    Module ── functions[] ── Function ── entry ──▶ cells (one array per function and per mode)
+      ▲
+    Instance ── memory ──▶ Memory ──▶ bytes (reserved once, never move)
+      │     ├── tables[] ─▶ Table ──▶ elements
+      │     ├── globals[] ▶ 16 bytes each, own ones right behind the Instance
+      │     └── functions[] FunctionInstance: what a funcref points to, and what an import is
+    Task ── stack of slots, 8 bytes each, grows upward
+
+A frame on a task's stack (`sp` is the frame base, kept in a register):
+
+    sp ─▶ │ parameters ...            │  the caller put them here; results replace them
+          │ return ip │ caller's sp   │  header, right after the parameters
+          │ other locals ...          │
+          │ operands ...              │  a callee's frame starts at its first argument here
+"""
+
+from greenbeat.native import array, i64, ptr, struct, u8, u32, u64, v128, void
+
+SLOT = 8
+HEADER_SLOTS = 2
+PAGE = 65536
+# Room above `Task.limit` that frames need not check for; a function with a larger frame checks it itself.
+STACK_MARGIN = 32768
+
+UNMETERED, METERED = 0, 1
+
+# Task.status
+FINISHED, TRAPPED, SUSPENDED, RAISED = 0, 1, 2, 3
+
+# FunctionInstance.kind
+GUEST, HOST = 0, 1
+
+# Import.kind and Export.kind
+FUNCTION, TABLE, MEMORY, GLOBAL, TAG = 0, 1, 2, 3, 4
+
+
+@struct
+class SignatureType:
+    """A function type; there is one per distinct type in the process, `number` is its place in the registry."""
+
+    number: u32
+    param_count: u32
+    result_count: u32
+    hash: u32
+    params: ptr[u32]
+    results: ptr[u32]
+
+
+@struct
+class Function:
+    """A function of a module; imported ones have no body. `entry[METERED]` charges fuel. Zero until translated."""
+
+    signature: ptr[SignatureType]
+    body: ptr[u8]
+    body_length: u32
+    type_index: u32
+    index: u32
+    frame_size: u32
+    entry: array[ptr[u8], 2]
+    code_size: array[u32, 2]
+
+
+@struct
+class TableType:
+    """A table's type; `initial` is a constant expression (0: null)."""
+
+    kind: u32
+    is_64: bool
+    has_maximum: bool
+    minimum: u64
+    maximum: u64
+    initial: ptr[u8]
+
+
+@struct
+class MemoryType:
+    """A memory's type, in pages."""
+
+    is_64: bool
+    has_maximum: bool
+    shared: bool
+    page_bits: u32
+    minimum: u64
+    maximum: u64
+
+
+@struct
+class GlobalType:
+    """A global's type; `initial` is a constant expression (0 for imports)."""
+
+    kind: u32
+    mutable: bool
+    initial: ptr[u8]
+
+
+@struct
+class Import:
+    """An import: names as spans of the module's bytes, `index` in the index space of its kind."""
+
+    module: ptr[u8]
+    name: ptr[u8]
+    module_length: u32
+    name_length: u32
+    kind: u32
+    index: u32
+
+
+@struct
+class Export:
+    """An export."""
+
+    name: ptr[u8]
+    name_length: u32
+    kind: u32
+    index: u32
+
+
+PASSIVE, ACTIVE, DECLARATIVE = 0, 1, 2
+
+
+@struct
+class ElementSegment:
+    """References to put into a table: function indices (`expressions` false) or constant expressions, in the module's bytes."""
+
+    mode: u32
+    table: u32
+    kind: u32
+    count: u32
+    expressions: bool
+    offset: ptr[u8]
+    items: ptr[u8]
+
+
+@struct
+class DataSegment:
+    """Bytes to put into a memory."""
+
+    mode: u32
+    memory: u32
+    offset: ptr[u8]
+    data: ptr[u8]
+    length: u64
+
+
+@struct
+class Module:
+    """A decoded and validated module. Arrays are owned; `bytes` is the caller's and outlives it."""
+
+    bytes: ptr[u8]
+    length: u64
+    signatures: ptr[ptr[SignatureType]]
+    signature_count: u32
+    function_count: u32
+    functions: ptr[Function]
+    imported_functions: u32
+    table_count: u32
+    tables: ptr[TableType]
+    imported_tables: u32
+    memory_count: u32
+    memories: ptr[MemoryType]
+    imported_memories: u32
+    global_count: u32
+    globals: ptr[GlobalType]
+    imported_globals: u32
+    import_count: u32
+    imports: ptr[Import]
+    exports: ptr[Export]
+    export_count: u32
+    element_count: u32
+    elements: ptr[ElementSegment]
+    datas: ptr[DataSegment]
+    data_count: u32
+    has_data_count: bool
+    has_start: bool
+    start: u32
+    # One bit a function: mentioned outside bodies, so that `ref.func` may name it.
+    declared: ptr[u8]
+    names: ptr[u8]
+    names_length: u64
+    arena: ptr[void]
+    code: ptr[void]
+    code_end: ptr[u8]
+    translated_bytes: u64
+    # How loads and stores of memory 0 are checked: 0 by guard pages, 1 explicitly. Chosen when the first instance is made.
+    explicit_bounds: u32
+    lock: u32
+
+
+@struct
+class Memory:
+    """A linear memory. `base` never changes. With `guarded`, `reserved` covers every 32-bit address plus offset."""
+
+    base: ptr[u8]
+    length: u64
+    maximum: u64
+    reserved: u64
+    is_64: bool
+    guarded: bool
+    page_bits: u32
+
+
+@struct
+class Table:
+    """A table. An element is a FunctionInstance's or a Python object's address, or 0."""
+
+    elements: ptr[u64]
+    length: u64
+    maximum: u64
+    capacity: u64
+    kind: u32
+    is_64: bool
+
+
+@struct
+class FunctionInstance:
+    """What a funcref points to. `python` is the host's callable (HOST) or nothing yet (GUEST)."""
+
+    signature: ptr[SignatureType]
+    kind: u32
+    index: u32
+    function: ptr[Function]
+    instance: ptr["Instance"]
+    python: ptr[void]
+
+
+@struct
+class Instance:
+    """A module's instance. Own globals follow it, 16 bytes each."""
+
+    memory: ptr[Memory]
+    module: ptr[Module]
+    memories: ptr[ptr[Memory]]
+    tables: ptr[ptr[Table]]
+    globals: ptr[ptr[u64]]
+    functions: ptr[FunctionInstance]
+    imports: ptr[ptr[FunctionInstance]]
+    # One byte a segment: dropped.
+    dropped_elements: ptr[u8]
+    dropped_datas: ptr[u8]
+    python: ptr[void]
+    task: ptr["Task"]
+    memory_limit: u64
+    table_limit: u64
+
+
+@struct
+class Task:
+    """A running, suspended or finished call chain, on its own stack of slots."""
+
+    limit: ptr[u8]
+    pulse: u32
+    mode: u32
+    status: u32
+    trap: u32
+    fuel: i64
+    # Where the task stopped: at a trap, at a suspension, around a host call.
+    ip: ptr[u8]
+    sp: ptr[u8]
+    instance: ptr[Instance]
+    # First free slot for a call that the host makes while this task waits for it.
+    top: ptr[u8]
+    stack: ptr[u8]
+    stack_end: ptr[u8]
+    depth: u32
+    depth_limit: u32
+    native_stack: ptr[u8]
+    running: u32
+    thread: u32
+    deadline: u64
+    link: ptr["Task"]
+    accumulator: u64
+    padding: u64
+    float_accumulator: v128
+
+
+# Task.trap: what ended the guest. The texts are in greenbeat.runtime.traps.
+(
+    TRAP_NONE,
+    TRAP_UNREACHABLE,
+    TRAP_MEMORY,
+    TRAP_TABLE,
+    TRAP_INDIRECT_NULL,
+    TRAP_INDIRECT_TYPE,
+    TRAP_DIVIDE_BY_ZERO,
+    TRAP_OVERFLOW,
+    TRAP_CONVERSION,
+    TRAP_NULL_REFERENCE,
+    TRAP_STACK,
+    TRAP_INTERRUPTED,
+    TRAP_DEPTH,
+    TRAP_TABLE_ELEMENT,
+) = range(14)

@@ -1,0 +1,1 @@
+"""What a WebAssembly module is and means: binary format, validation, text format, operations."""
