@@ -1,14 +1,12 @@
 """From units to machine code: optimise, emit objects, link them into the process, and hand out functions by name."""
 
-import ctypes
 import os
 from collections.abc import Iterable
-from typing import Any
 
 import llvmlite.binding as llvm
 
-from greenbeat.native import types as t
 from greenbeat.native.language import NativeFunction, Static
+from greenbeat.native.linker import Library
 from greenbeat.native.targets import Machine, host_machine
 from greenbeat.native.unit import Unit
 
@@ -24,35 +22,6 @@ def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: 
     builder = llvm.create_pass_builder(target, tuning)
     builder.getModulePassManager().run(module, builder)
     return target.emit_assembly(module).encode() if assembly else target.emit_object(module)
-
-
-class Library:
-    """Objects linked into this process. It is never unloaded: native threads may be inside it at any moment."""
-
-    _linker: Any = None
-    _count = 0
-
-    def __init__(self, objects: Iterable[bytes], symbols: Iterable[str]) -> None:
-        if Library._linker is None:
-            Library._linker = llvm.create_lljit_compiler(host_machine().create(), use_jit_link=True, suppress_errors=False)
-        builder = llvm.JITLibraryBuilder()
-        for data in objects:
-            builder.add_object_img(data)
-        builder.add_current_process()
-        names = list(symbols)
-        for name in names:
-            builder.export_symbol(name)
-        Library._count += 1
-        tracker = builder.link(Library._linker, f"greenbeat.{Library._count}")
-        tracker.detach()
-        self._tracker = tracker
-        self.addresses: dict[str, int] = {name: tracker[name] for name in names}
-
-    def function(self, function: NativeFunction) -> Any:
-        """The compiled function as a ctypes callable; it runs holding the GIL, since calls are short or say otherwise."""
-        kind = function.type
-        prototype = ctypes.PYFUNCTYPE(*(None if p == t.VOID else p.ctype for p in (kind.returns, *kind.params)))
-        return prototype(self.addresses[function.symbol])
 
 
 def build(functions: Iterable[NativeFunction], statics: Iterable[Static] = (), *, checked: bool | None = None) -> Library:

@@ -1,0 +1,27 @@
+"""The engine of Greenbeat: the modules it is written in, and the objects they are compiled to.
+
+Whoever adds a module of native code that no other module of the list imports appends it to `MODULES`. Such modules, and the
+packages they are in, must not use `engine.function` when they are imported.
+
+    from greenbeat.engine import engine
+    decode = engine.function("decode_module")
+"""
+
+from pathlib import Path
+
+from greenbeat.native.engine import Engine, UnitPlan
+
+PACKAGE = Path(__file__).parent
+
+MODULES = [
+    "greenbeat.runtime.layout",
+    "greenbeat.wasm.reader",
+]
+
+# The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.
+UNITS = [
+    UnitPlan("handlers", ("greenbeat.interpreter.handlers",)),
+    UnitPlan("core"),
+]
+
+engine = Engine(MODULES, UNITS, packages={"greenbeat": PACKAGE}, shipped=PACKAGE / "_objects")
