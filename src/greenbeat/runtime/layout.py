@@ -125,7 +125,8 @@ PASSIVE, ACTIVE, DECLARATIVE = 0, 1, 2
 
 @struct
 class ElementSegment:
-    """References to put into a table: function indices (`expressions` false) or constant expressions, in the module's bytes."""
+    """References to put into a table. `items` are function indices, or with `expressions` where in the module's bytes the
+    constant expression of each is."""
 
     mode: u32
     table: u32
@@ -133,7 +134,7 @@ class ElementSegment:
     count: u32
     expressions: bool
     offset: ptr[u8]
-    items: ptr[u8]
+    items: ptr[u32]
 
 
 @struct
@@ -144,6 +145,17 @@ class DataSegment:
     memory: u32
     offset: ptr[u8]
     data: ptr[u8]
+    length: u64
+
+
+@struct
+class Section:
+    """A section as it stands in the module's bytes; `name` is a custom section's, and `contents` start behind it."""
+
+    id: u32
+    name_length: u32
+    name: ptr[u8]
+    contents: ptr[u8]
     length: u64
 
 
@@ -189,6 +201,10 @@ class Module:
     # How loads and stores of memory 0 are checked: 0 by guard pages, 1 explicitly. Chosen when the first instance is made.
     explicit_bounds: u32
     lock: u32
+    # In the order of the bytes; `section_capacity` is how many `sections` has room for.
+    sections: ptr[Section]
+    section_count: u32
+    section_capacity: u32
 
 
 @struct

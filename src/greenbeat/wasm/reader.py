@@ -7,7 +7,8 @@ run long. https://webassembly.github.io/spec/core/binary/values.html
 
 from greenbeat.native import cast, i32, i64, inline, load, native, ptr, struct, u8, u32, u64, unlikely
 
-MALFORMED, INVALID = 1, 2
+# Failure.kind
+MALFORMED, INVALID, OUT_OF_MEMORY = 1, 2, 3
 NO_FUNCTION = 0xFFFF_FFFF
 
 
