@@ -21,7 +21,8 @@ def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: 
     tuning.loop_vectorization = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(target, tuning)
     builder.getModulePassManager().run(module, builder)
-    return target.emit_assembly(module).encode() if assembly else target.emit_object(module)
+    text_or_object: str | bytes = target.emit_assembly(module) if assembly else target.emit_object(module)
+    return text_or_object.encode() if isinstance(text_or_object, str) else text_or_object
 
 
 def build(functions: Iterable[NativeFunction], statics: Iterable[Static] = (), *, checked: bool | None = None) -> Library:

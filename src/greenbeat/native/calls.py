@@ -1,23 +1,25 @@
 """Calls in native code: of functions, through pointers, expanded in place, conversions, and Python called at compile time."""
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenbeat.native import types as t
+from greenbeat.native.expressions import Expressions
 from greenbeat.native.language import ExternFunction, NativeFunction, Operation
 from greenbeat.native.source import function_tree, stored_names
 from greenbeat.native.values import Scope, Value
 
-if TYPE_CHECKING:
-    from greenbeat.native.emitter import Emitter
-
 DEEPEST_EXPANSION = 40
 
 
-class Calls:
-    """Mixin of `Emitter`."""
+class Calls(Expressions):
+    """Layer of `Emitter`."""
 
-    def expression_Call(self: "Emitter", node: ast.Call) -> Any:
+    def operation(self, operation: Operation, node: ast.Call) -> Any:
+        """Compile a call of an operation of the language."""
+        raise NotImplementedError
+
+    def expression_Call(self, node: ast.Call) -> Any:
         callee = self.expression(node.func)
         if isinstance(callee, Operation):
             return self.operation(callee, node)
@@ -35,7 +37,7 @@ class Calls:
             return self.convert(arguments[0], kind)
         return self.call_at_compile_time(callee, arguments, node)
 
-    def arguments(self: "Emitter", node: ast.Call) -> list[Any]:
+    def arguments(self, node: ast.Call) -> list[Any]:
         """The arguments' values; `*tuple` is spread when it is known at compile time."""
         if node.keywords:
             self.error("native calls have positional arguments only", node.keywords[0].value)
@@ -50,7 +52,7 @@ class Calls:
                 values.append(self.expression(argument))
         return values
 
-    def call_at_compile_time(self: "Emitter", callee: Any, arguments: list[Any], node: ast.Call) -> Any:
+    def call_at_compile_time(self, callee: Any, arguments: list[Any], node: ast.Call) -> Any:
         """Call ordinary Python with compile-time arguments; it may return functions, types, numbers."""
         if any(isinstance(a, Value) for a in arguments):
             name = getattr(callee, "__name__", repr(callee))
@@ -62,7 +64,7 @@ class Calls:
 
     # ---------------------------------------------------------------- functions
 
-    def operands(self: "Emitter", kind: t.FunctionType, arguments: list[Any], name: str, variadic: bool = False) -> str:
+    def operands(self, kind: t.FunctionType, arguments: list[Any], name: str, variadic: bool = False) -> str:
         """LLVM's argument list, each argument coerced to its parameter's type."""
         wanted, given = len(kind.params), len(arguments)
         if given < wanted or (given > wanted and not variadic):
@@ -77,7 +79,7 @@ class Calls:
             parts.append(f"{argument.type.ir} {argument.ir}")
         return ", ".join(parts)
 
-    def call(self: "Emitter", callee: NativeFunction | ExternFunction, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
+    def call(self, callee: NativeFunction | ExternFunction, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
         """Call a function by name."""
         kind = self.function_type(callee)
         variadic = isinstance(callee, ExternFunction) and callee.variadic
@@ -87,14 +89,14 @@ class Calls:
             returns = f"{returns} ({', '.join(p.ir for p in kind.params)}, ...)"
         return self.emit_call(kind, returns, self.unit.reference(callee), operands, tail)
 
-    def call_pointer(self: "Emitter", callee: Value, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
+    def call_pointer(self, callee: Value, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
         """Call through a function pointer."""
         if not isinstance(callee.type, t.FunctionType):
             self.error(f"{callee.type} cannot be called", node)
         operands = self.operands(callee.type, arguments, "this function")
         return self.emit_call(callee.type, callee.type.returns.ir, callee.ir, operands, tail)
 
-    def emit_call(self: "Emitter", kind: t.FunctionType, returns: str, target: str, operands: str, tail: bool) -> Value:
+    def emit_call(self, kind: t.FunctionType, returns: str, target: str, operands: str, tail: bool) -> Value:
         """The call itself; a tail call ends the function."""
         convention = f"{kind.convention} " if kind.convention else ""
         text = f"call {convention}{returns} {target}({operands})"
@@ -110,7 +112,7 @@ class Calls:
             self.live = False
         return result
 
-    def tail_call(self: "Emitter", node: ast.Call) -> Value:
+    def tail_call(self, node: ast.Call) -> Value:
         """`return tail(f(...))`: musttail, so the frame is gone before `f` runs."""
         if len(node.args) != 1 or not isinstance(node.args[0], ast.Call):
             self.error("tail(...) takes one call, as in `return tail(f(x))`", node)
@@ -130,7 +132,7 @@ class Calls:
 
     # ---------------------------------------------------------------- expansion
 
-    def expand(self: "Emitter", callee: NativeFunction, arguments: list[Any], node: ast.AST) -> Any:
+    def expand(self, callee: NativeFunction, arguments: list[Any], node: ast.AST) -> Any:
         """Compile an inline function's body here, its parameters bound to the arguments."""
         tree = function_tree(callee.code)
         try:
@@ -171,41 +173,3 @@ class Calls:
         if scope.result is not None:
             return self.load_value(scope.result.slot, scope.result.type)
         return scope.static_result if scope.returned and returns is None else Value("", t.VOID)
-
-    # ---------------------------------------------------------------- conversions
-
-    def convert(self: "Emitter", value: Any, kind: t.Type) -> Any:
-        """`kind(value)`: widen by the source's signedness, narrow by dropping bits, float to integer saturating."""
-        if not isinstance(value, Value):
-            if isinstance(kind, t.IntegerType) and isinstance(value, int | float):
-                return Value(str(kind.wrap(int(value))), kind)
-            if isinstance(kind, t.FloatType) and isinstance(value, int | float):
-                return self.literal(float(value), kind, "")
-            if isinstance(kind, t.BoolType) and isinstance(value, int):
-                return self.literal(bool(value), kind, "")
-            return self.coerce(value, kind, f"{kind}(...) was written")
-        source = value.type
-        if source == kind:
-            return value
-        if isinstance(kind, t.IntegerType):
-            if isinstance(source, t.BoolType):
-                return self.temporary(f"zext i1 {value.ir} to {kind.ir}", kind)
-            if isinstance(source, t.IntegerType):
-                if source.bits == kind.bits:
-                    return Value(value.ir, kind)
-                name = "trunc" if source.bits > kind.bits else "sext" if source.signed else "zext"
-                return self.temporary(f"{name} {source.ir} {value.ir} to {kind.ir}", kind)
-            if isinstance(source, t.FloatType):
-                name = f"llvm.fpto{'s' if kind.signed else 'u'}i.sat.{kind.ir}.f{source.size * 8}"
-                self.unit.declare(f"declare {kind.ir} @{name}({source.ir})")
-                return self.temporary(f"call {kind.ir} @{name}({source.ir} {value.ir})", kind)
-        if isinstance(kind, t.FloatType):
-            if isinstance(source, t.IntegerType):
-                name = "sitofp" if source.signed else "uitofp"
-                return self.temporary(f"{name} {source.ir} {value.ir} to {kind.ir}", kind)
-            if isinstance(source, t.FloatType):
-                name = "fpext" if kind.size > source.size else "fptrunc"
-                return self.temporary(f"{name} {source.ir} {value.ir} to {kind.ir}", kind)
-        if isinstance(kind, t.BoolType):
-            self.error("a truth value is made by comparing: write `x != 0`")
-        self.error(f"{source} does not convert to {kind}: cast and bitcast reinterpret")

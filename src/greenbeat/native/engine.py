@@ -105,7 +105,7 @@ class Engine:
                 returns, *params = self._loaded[1].functions[name]
             except KeyError:
                 raise AttributeError(f"the engine exports no function {name!r}") from None
-            types = [None if n == "None" else _ctype(n) for n in (returns, *params)]
+            types: list[Any] = [None if n == "None" else _ctype(n) for n in (returns, *params)]
             found = self._functions[name] = ctypes.PYFUNCTYPE(*types)(self._loaded[0].addresses[name])
         return found
 

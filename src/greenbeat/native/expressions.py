@@ -2,15 +2,14 @@
 
 import ast
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from greenbeat.native import types as t
+from greenbeat.native.conversions import Conversions
 from greenbeat.native.values import Value
 
-if TYPE_CHECKING:
-    from greenbeat.native.emitter import Emitter
-
-STATIC_BINARY = {
+STATIC_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -24,8 +23,8 @@ STATIC_BINARY = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
-STATIC_UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
-STATIC_COMPARE = {
+STATIC_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
+STATIC_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -64,10 +63,10 @@ SYMBOLS = {
 }
 
 
-class Expressions:
-    """Mixin of `Emitter`: one method per kind of expression."""
+class Expressions(Conversions):
+    """Layer of `Emitter`: one method per kind of expression."""
 
-    def expression(self: "Emitter", node: ast.expr) -> Any:
+    def expression(self, node: ast.expr) -> Any:
         """Compile an expression: a `Value`, or a compile-time object."""
         method = getattr(self, f"expression_{type(node).__name__}", None)
         if method is None:
@@ -77,19 +76,19 @@ class Expressions:
         self.node = outer
         return result
 
-    def expression_Constant(self: "Emitter", node: ast.Constant) -> Any:
+    def expression_Constant(self, node: ast.Constant) -> Any:
         return node.value
 
-    def expression_Name(self: "Emitter", node: ast.Name) -> Any:
+    def expression_Name(self, node: ast.Name) -> Any:
         return self.lookup(node.id)
 
-    def expression_Tuple(self: "Emitter", node: ast.Tuple) -> Any:
+    def expression_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.expression(e) for e in node.elts)
 
-    def expression_List(self: "Emitter", node: ast.List) -> Any:
+    def expression_List(self, node: ast.List) -> Any:
         return [self.expression(e) for e in node.elts]
 
-    def expression_JoinedStr(self: "Emitter", node: ast.JoinedStr) -> Any:
+    def expression_JoinedStr(self, node: ast.JoinedStr) -> Any:
         parts = []
         for part in node.values:
             value = self.expression(part.value if isinstance(part, ast.FormattedValue) else part)
@@ -100,11 +99,11 @@ class Expressions:
 
     # ---------------------------------------------------------------- operators
 
-    def expression_BinOp(self: "Emitter", node: ast.BinOp) -> Any:
+    def expression_BinOp(self, node: ast.BinOp) -> Any:
         left = self.expression(node.left)
         return self.binary(node.op, left, self.expression(node.right), node)
 
-    def binary(self: "Emitter", op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+    def binary(self, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
         """`left op right` for values of one type, a pointer and a count, or two compile-time values."""
         symbol = SYMBOLS[type(op)]
         if not isinstance(left, Value) and not isinstance(right, Value):
@@ -136,7 +135,7 @@ class Expressions:
             return self.temporary(f"{INTEGER_BINARY[type(op)]} {kind.ir} {left.ir}, {right.ir}", kind)
         self.error(f"{kind} has no operator {symbol}", node)
 
-    def shift(self: "Emitter", op: ast.operator, left: Any, right: Any, node: ast.AST) -> Value:
+    def shift(self, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Value:
         """Shift by the count modulo the width; right shifts copy the sign of signed types."""
         if not isinstance(left, Value):
             left = self.coerce(left, right.type, "a shift needs one type")
@@ -155,7 +154,7 @@ class Expressions:
         name = "shl" if isinstance(op, ast.LShift) else "ashr" if kind.signed else "lshr"
         return self.temporary(f"{name} {kind.ir} {left.ir}, {right.ir}", kind)
 
-    def floor_divide(self: "Emitter", left: Value, right: Value) -> Value:
+    def floor_divide(self, left: Value, right: Value) -> Value:
         """Python's `//`: the quotient rounded down. The divisor is not zero."""
         kind = left.type
         assert isinstance(kind, t.IntegerType)
@@ -166,7 +165,7 @@ class Expressions:
         extra = self.temporary(f"sext i1 {inexact.ir} to {kind.ir}", kind)
         return self.temporary(f"add {kind.ir} {quotient.ir}, {extra.ir}", kind)
 
-    def floor_remainder(self: "Emitter", left: Value, right: Value) -> Value:
+    def floor_remainder(self, left: Value, right: Value) -> Value:
         """Python's `%`: the remainder has the sign of the divisor."""
         kind = left.type
         assert isinstance(kind, t.IntegerType)
@@ -177,7 +176,7 @@ class Expressions:
         extra = self.temporary(f"select i1 {inexact.ir}, {kind.ir} {right.ir}, {kind.ir} 0", kind)
         return self.temporary(f"add {kind.ir} {remainder.ir}, {extra.ir}", kind)
 
-    def _rounds_up(self: "Emitter", left: Value, right: Value) -> Value:
+    def _rounds_up(self, left: Value, right: Value) -> Value:
         kind = left.type
         remainder = self.temporary(f"srem {kind.ir} {left.ir}, {right.ir}", kind)
         differs = self.temporary(f"xor {kind.ir} {left.ir}, {right.ir}", kind)
@@ -185,7 +184,7 @@ class Expressions:
         inexact = self.temporary(f"icmp ne {kind.ir} {remainder.ir}, 0", t.BOOL)
         return self.temporary(f"and i1 {opposite.ir}, {inexact.ir}", t.BOOL)
 
-    def pointer_arithmetic(self: "Emitter", op: ast.operator, left: Value, right: Any, node: ast.AST) -> Value:
+    def pointer_arithmetic(self, op: ast.operator, left: Value, right: Any, node: ast.AST) -> Value:
         """A pointer plus or minus a count of elements, or the distance of two pointers in elements."""
         assert isinstance(left.type, t.PointerType)
         size = left.type.of.size
@@ -208,7 +207,7 @@ class Expressions:
         return self.temporary(f"getelementptr {left.type.of.memory_ir}, ptr {left.ir}, i64 {count.ir}", left.type) \
             if left.type.of != t.VOID else self.temporary(f"getelementptr i8, ptr {left.ir}, i64 {count.ir}", left.type)  # fmt: skip
 
-    def index(self: "Emitter", value: Any, node: ast.AST) -> Value:
+    def index(self, value: Any, node: ast.AST) -> Value:
         """An integer of any width as an i64, by its signedness."""
         if not isinstance(value, Value):
             return self.coerce(value, t.I64, "an index is an integer")
@@ -216,13 +215,13 @@ class Expressions:
             self.error(f"an index is an integer, not {value.type}", node)
         return self.convert(value, t.I64)
 
-    def offset(self: "Emitter", pointer: Value, count: int, kind: t.Type) -> Value:
+    def offset(self, pointer: Value, count: int, kind: t.Type) -> Value:
         """A pointer `count` bytes further on."""
         if count == 0:
             return Value(pointer.ir, kind)
         return self.temporary(f"getelementptr i8, ptr {pointer.ir}, i64 {count}", kind)
 
-    def expression_UnaryOp(self: "Emitter", node: ast.UnaryOp) -> Any:
+    def expression_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             value = self.condition(node.operand)
             if not isinstance(value, Value):
@@ -230,7 +229,10 @@ class Expressions:
             return Value(self.temporary(f"xor i1 {value.ir}, true", t.BOOL).ir, t.BOOL, -value.weight)
         value = self.expression(node.operand)
         if not isinstance(value, Value):
-            return STATIC_UNARY[type(node.op)](value)
+            try:
+                return STATIC_UNARY[type(node.op)](value)
+            except TypeError as problem:
+                self.error(f"at compile time: {problem}", node)
         kind = value.type
         if isinstance(node.op, ast.UAdd):
             return value
@@ -242,7 +244,7 @@ class Expressions:
             return self.temporary(f"fneg {kind.ir} {value.ir}", kind)
         self.error(f"{kind} has no such operator", node)
 
-    def expression_BoolOp(self: "Emitter", node: ast.BoolOp) -> Any:
+    def expression_BoolOp(self, node: ast.BoolOp) -> Any:
         """`and` and `or`, left to right; the right side is not computed when the left decides."""
         is_and = isinstance(node.op, ast.And)
         after = ""
@@ -276,13 +278,13 @@ class Expressions:
         self.start(after)
         return self.temporary(f"phi i1 {', '.join(incoming)}", t.BOOL)
 
-    def expression_Compare(self: "Emitter", node: ast.Compare) -> Any:
+    def expression_Compare(self, node: ast.Compare) -> Any:
         if len(node.ops) != 1:
             self.error("compare two values at a time: `a < b and b < c`", node)
         left, right = self.expression(node.left), self.expression(node.comparators[0])
         return self.compare(node.ops[0], left, right, node)
 
-    def compare(self: "Emitter", op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    def compare(self, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
         """A comparison by the type's own order: signed, unsigned, or IEEE's (NaN is unordered)."""
         if not isinstance(left, Value) and not isinstance(right, Value):
             try:
@@ -305,7 +307,7 @@ class Expressions:
             predicate = f"icmp {'s' if isinstance(kind, t.IntegerType) and kind.signed else 'u'}{name}"
         return self.temporary(f"{predicate} {kind.ir} {left.ir}, {right.ir}", t.BOOL)
 
-    def condition(self: "Emitter", node: ast.expr) -> Any:
+    def condition(self, node: ast.expr) -> Any:
         """An expression used as a truth value: a bool, or a compile-time object's truth."""
         value = self.expression(node)
         if isinstance(value, Value) and value.type != t.BOOL:
@@ -313,7 +315,7 @@ class Expressions:
             self.error(f"a condition is a bool, not {value.type}: {hint}", node)
         return value
 
-    def expression_IfExp(self: "Emitter", node: ast.IfExp) -> Any:
+    def expression_IfExp(self, node: ast.IfExp) -> Any:
         condition = self.condition(node.test)
         if not isinstance(condition, Value):
             return self.expression(node.body if condition else node.orelse)
@@ -339,7 +341,7 @@ class Expressions:
 
     # ---------------------------------------------------------------- fields and elements
 
-    def expression_Attribute(self: "Emitter", node: ast.Attribute) -> Any:
+    def expression_Attribute(self, node: ast.Attribute) -> Any:
         base = self.expression(node.value)
         if not isinstance(base, Value):
             try:
@@ -348,7 +350,7 @@ class Expressions:
                 self.error(str(problem), node)
         return self.read_place(*self.field(base, node))
 
-    def expression_Subscript(self: "Emitter", node: ast.Subscript) -> Any:
+    def expression_Subscript(self, node: ast.Subscript) -> Any:
         base = self.expression(node.value)
         if not isinstance(base, Value):
             index = self.expression(node.slice)
@@ -360,7 +362,7 @@ class Expressions:
                 self.error(f"{type(problem).__name__}: {problem}", node)
         return self.read_place(*self.element(base, node))
 
-    def read_place(self: "Emitter", place: Value, kind: t.Type) -> Value:
+    def read_place(self, place: Value, kind: t.Type) -> Value:
         """What a place holds; a struct or an array in it is named by its address."""
         if isinstance(kind, t.ArrayType):
             return Value(place.ir, t.PointerType(kind.of))
@@ -368,7 +370,7 @@ class Expressions:
             return Value(place.ir, t.PointerType(kind))
         return self.load_value(place.ir, kind)
 
-    def place(self: "Emitter", node: ast.expr) -> tuple[Value, t.Type]:
+    def place(self, node: ast.expr) -> tuple[Value, t.Type]:
         """The address that an assignable expression names, and the type of what is there."""
         if isinstance(node, ast.Attribute):
             base = self.expression(node.value)
@@ -380,7 +382,7 @@ class Expressions:
                 return self.element(base, node)
         self.error("this cannot be assigned to: a name, a field or an element can", node)
 
-    def field(self: "Emitter", base: Value, node: ast.Attribute) -> tuple[Value, t.Type]:
+    def field(self, base: Value, node: ast.Attribute) -> tuple[Value, t.Type]:
         """Address and type of a field behind a pointer to a struct."""
         if not isinstance(base.type, t.PointerType) or not isinstance(base.type.of, t.StructType):
             self.error(f"{base.type} has no fields", node)
@@ -390,7 +392,7 @@ class Expressions:
         offset, kind = found
         return self.offset(base, offset, t.PointerType(kind)), kind
 
-    def element(self: "Emitter", base: Value, node: ast.Subscript) -> tuple[Value, t.Type]:
+    def element(self, base: Value, node: ast.Subscript) -> tuple[Value, t.Type]:
         """Address and type of an element behind a pointer."""
         if not isinstance(base.type, t.PointerType) or base.type.of == t.VOID:
             self.error(f"{base.type} has no elements", node)

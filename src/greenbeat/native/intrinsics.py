@@ -1,14 +1,12 @@
 """The operations of `language.py`, each by its name: what LLVM instruction or intrinsic it becomes."""
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenbeat.native import types as t
+from greenbeat.native.calls import Calls
 from greenbeat.native.language import NativeFunction, Operation
 from greenbeat.native.values import Value
-
-if TYPE_CHECKING:
-    from greenbeat.native.emitter import Emitter
 
 FLOAT_UNARY = {
     "square_root": "sqrt",
@@ -25,53 +23,52 @@ ORDERINGS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release",
 UPDATES = ("add", "sub", "and", "or", "xor", "xchg", "max", "min")
 
 
-class Intrinsics:
-    """Mixin of `Emitter`."""
+class Intrinsics(Calls):
+    """Layer of `Emitter`."""
 
-    def operation(self: "Emitter", operation: Operation, node: ast.Call) -> Any:
+    def operation(self, operation: Operation, node: ast.Call) -> Any:
         """Compile a call of an operation."""
         name = operation.name
         if name == "tail":
             return self.tail_call(node)
         if name == "addressof":
+            if len(node.args) != 1 or node.keywords:
+                self.error("addressof takes one field, element or function", node)
             return self.address_of(node.args[0])
         arguments = self.arguments(node)
+        if not operation.fewest <= len(arguments) <= operation.most:
+            self.error(f"{operation.usage} does not take {len(arguments)} argument{'s' * (len(arguments) != 1)}", node)
         if name in FLOAT_UNARY or name in FLOAT_BINARY or name == "fused_multiply_add":
             intrinsic = FLOAT_UNARY.get(name) or FLOAT_BINARY.get(name) or "fma"
             return self.float_intrinsic(intrinsic, arguments, node)
         if name in BIT_COUNTS:
             return self.bit_count(BIT_COUNTS[name], arguments[0], node)
         if name in OVERFLOWS:
-            return self.overflows(OVERFLOWS[name], *arguments, node=node)
+            return self.overflows(OVERFLOWS[name], node, arguments[0], arguments[1])
         method = getattr(self, f"operation_{name}", None)
         if method is None:
             self.error(f"{name} cannot be used here", node)
-        try:
-            return method(node, *arguments)
-        except TypeError as problem:
-            if "positional argument" in str(problem):
-                self.error(f"{name} does not take {len(arguments)} arguments", node)
-            raise
+        return method(node, *arguments)
 
-    def kind_argument(self: "Emitter", value: Any, node: ast.AST) -> t.Type:
+    def kind_argument(self, value: Any, node: ast.AST) -> t.Type:
         kind = self.type_of(value)
         if kind is None:
             self.error("the first argument is a type, as in load(i32, p)", node)
         return kind
 
-    def pointer_argument(self: "Emitter", value: Any, node: ast.AST) -> Value:
+    def pointer_argument(self, value: Any, node: ast.AST) -> Value:
         if not isinstance(value, Value) or not isinstance(value.type, t.PointerType):
             self.error(f"a pointer is needed here, not {value.type if isinstance(value, Value) else self.describe(value)}", node)
         return value
 
-    def target_of(self: "Emitter", pointer: Any, node: ast.AST) -> t.Type:
+    def target_of(self, pointer: Any, node: ast.AST) -> t.Type:
         pointer = self.pointer_argument(pointer, node)
         assert isinstance(pointer.type, t.PointerType)
         return pointer.type.of
 
     # ---------------------------------------------------------------- reinterpretation
 
-    def operation_cast(self: "Emitter", node: ast.AST, kind: Any, value: Any) -> Value:
+    def operation_cast(self, node: ast.AST, kind: Any, value: Any) -> Value:
         target = self.kind_argument(kind, node)
         if not isinstance(value, Value):
             if isinstance(value, int) and isinstance(target, t.PointerType | t.FunctionType):
@@ -87,7 +84,7 @@ class Intrinsics:
             return self.temporary(f"inttoptr i64 {wide.ir} to ptr", target)
         self.error(f"cast reinterprets pointers and integers, not {value.type} as {target}", node)
 
-    def operation_bitcast(self: "Emitter", node: ast.AST, kind: Any, value: Any) -> Value:
+    def operation_bitcast(self, node: ast.AST, kind: Any, value: Any) -> Value:
         target = self.kind_argument(kind, node)
         if not isinstance(value, Value):
             self.error("bitcast takes a value with a type", node)
@@ -97,7 +94,7 @@ class Intrinsics:
             return Value(value.ir, target)
         return self.temporary(f"bitcast {value.type.ir} {value.ir} to {target.ir}", target)
 
-    def operation_truncate_unchecked(self: "Emitter", node: ast.AST, kind: Any, value: Any) -> Value:
+    def operation_truncate_unchecked(self, node: ast.AST, kind: Any, value: Any) -> Value:
         target = self.kind_argument(kind, node)
         if not isinstance(target, t.IntegerType) or not isinstance(value, Value) or not isinstance(value.type, t.FloatType):
             self.error("truncate_unchecked makes an integer of a float", node)
@@ -105,42 +102,42 @@ class Intrinsics:
 
     # ---------------------------------------------------------------- memory
 
-    def raw_place(self: "Emitter", pointer: Any, offset: Any, node: ast.AST) -> str:
+    def raw_place(self, pointer: Any, offset: Any, node: ast.AST) -> str:
         pointer = self.pointer_argument(pointer, node)
         if not isinstance(offset, Value):
             return self.offset(pointer, int(offset), pointer.type).ir
         return self.temporary(f"getelementptr i8, ptr {pointer.ir}, i64 {self.index(offset, node).ir}", pointer.type).ir
 
-    def operation_load(self: "Emitter", node: ast.AST, kind: Any, pointer: Any, offset: Any = 0) -> Value:
+    def operation_load(self, node: ast.AST, kind: Any, pointer: Any, offset: Any = 0) -> Value:
         return self.load_value(self.raw_place(pointer, offset, node), self.kind_argument(kind, node), align=1)
 
-    def operation_store(self: "Emitter", node: ast.AST, pointer: Any, value: Any, offset: Any = 0) -> None:
+    def operation_store(self, node: ast.AST, pointer: Any, value: Any, offset: Any = 0) -> None:
         if not isinstance(value, Value):
             value = self.coerce(value, self.target_of(pointer, node), "the pointer's target gives a literal its type")
         self.store_value(value, self.raw_place(pointer, offset, node), align=1)
 
-    def operation_volatile_load(self: "Emitter", node: ast.AST, pointer: Any) -> Value:
+    def operation_volatile_load(self, node: ast.AST, pointer: Any) -> Value:
         return self.load_value(pointer.ir, self.target_of(pointer, node), modifier="volatile ")
 
-    def operation_volatile_store(self: "Emitter", node: ast.AST, pointer: Any, value: Any) -> None:
+    def operation_volatile_store(self, node: ast.AST, pointer: Any, value: Any) -> None:
         kind = self.target_of(pointer, node)
         self.store_value(self.coerce(value, kind, f"the place holds {kind}"), pointer.ir, modifier="volatile ")
 
-    def ordering(self: "Emitter", name: Any, node: ast.AST) -> str:
+    def ordering(self, name: Any, node: ast.AST) -> str:
         if name not in ORDERINGS:
             self.error(f"an ordering is one of {', '.join(ORDERINGS)}", node)
         return ORDERINGS[name]
 
-    def operation_atomic_load(self: "Emitter", node: ast.AST, pointer: Any, ordering: Any) -> Value:
+    def operation_atomic_load(self, node: ast.AST, pointer: Any, ordering: Any) -> Value:
         kind = self.target_of(pointer, node)
         return self.temporary(f"load atomic {kind.ir}, ptr {pointer.ir} {self.ordering(ordering, node)}, align {kind.size}", kind)
 
-    def operation_atomic_store(self: "Emitter", node: ast.AST, pointer: Any, value: Any, ordering: Any) -> None:
+    def operation_atomic_store(self, node: ast.AST, pointer: Any, value: Any, ordering: Any) -> None:
         kind = self.target_of(pointer, node)
         value = self.coerce(value, kind, f"the place holds {kind}")
         self.line(f"store atomic {kind.ir} {value.ir}, ptr {pointer.ir} {self.ordering(ordering, node)}, align {kind.size}")
 
-    def operation_atomic_update(self: "Emitter", node: ast.AST, name: Any, pointer: Any, value: Any, ordering: Any) -> Value:
+    def operation_atomic_update(self, node: ast.AST, name: Any, pointer: Any, value: Any, ordering: Any) -> Value:
         kind = self.target_of(pointer, node)
         if name not in UPDATES:
             self.error(f"an atomic update is one of {', '.join(UPDATES)}", node)
@@ -149,7 +146,7 @@ class Intrinsics:
         value = self.coerce(value, kind, f"the place holds {kind}")
         return self.temporary(f"atomicrmw {name} ptr {pointer.ir}, {kind.ir} {value.ir} {self.ordering(ordering, node)}", kind)
 
-    def operation_compare_exchange(self: "Emitter", node: ast.AST, pointer: Any, expected: Any, desired: Any, ordering: Any) -> Value:
+    def operation_compare_exchange(self, node: ast.AST, pointer: Any, expected: Any, desired: Any, ordering: Any) -> Value:
         kind = self.target_of(pointer, node)
         old, new = (self.coerce(v, kind, f"the place holds {kind}") for v in (expected, desired))
         order = self.ordering(ordering, node)
@@ -158,33 +155,33 @@ class Intrinsics:
         found = self.temporary(pair, kind)
         return self.temporary(f"extractvalue {{ {kind.ir}, i1 }} {found.ir}, 0", kind)
 
-    def operation_fence(self: "Emitter", node: ast.AST, ordering: Any) -> None:
+    def operation_fence(self, node: ast.AST, ordering: Any) -> None:
         self.line(f"fence {self.ordering(ordering, node)}")
 
-    def bulk(self: "Emitter", name: str, node: ast.AST, destination: Any, source: Any, size: Any) -> None:
+    def bulk(self, name: str, node: ast.AST, destination: Any, source: Any, size: Any) -> None:
         to, source = self.pointer_argument(destination, node), self.pointer_argument(source, node)
         count = self.index(size, node)
         self.unit.declare(f"declare void @llvm.{name}.p0.p0.i64(ptr, ptr, i64, i1)")
         self.line(f"call void @llvm.{name}.p0.p0.i64(ptr {to.ir}, ptr {source.ir}, i64 {count.ir}, i1 false)")
 
-    def operation_copy(self: "Emitter", node: ast.AST, destination: Any, source: Any, size: Any) -> None:
+    def operation_copy(self, node: ast.AST, destination: Any, source: Any, size: Any) -> None:
         self.bulk("memcpy", node, destination, source, size)
 
-    def operation_move(self: "Emitter", node: ast.AST, destination: Any, source: Any, size: Any) -> None:
+    def operation_move(self, node: ast.AST, destination: Any, source: Any, size: Any) -> None:
         self.bulk("memmove", node, destination, source, size)
 
-    def operation_fill(self: "Emitter", node: ast.AST, destination: Any, byte: Any, size: Any) -> None:
+    def operation_fill(self, node: ast.AST, destination: Any, byte: Any, size: Any) -> None:
         to, value = self.pointer_argument(destination, node), self.coerce(byte, t.U8, "the byte is u8")
         self.unit.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         self.line(f"call void @llvm.memset.p0.i64(ptr {to.ir}, i8 {value.ir}, i64 {self.index(size, node).ir}, i1 false)")
 
-    def operation_stack(self: "Emitter", node: ast.AST, kind: Any, count: Any = 1) -> Value:
+    def operation_stack(self, node: ast.AST, kind: Any, count: Any = 1) -> Value:
         target = self.kind_argument(kind, node)
         if not isinstance(count, int):
             self.error("the count is a compile-time number", node)
         return Value(self.alloca("room", target, count), t.PointerType(target))
 
-    def address_of(self: "Emitter", node: ast.expr) -> Value:
+    def address_of(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Attribute | ast.Subscript):
             place, kind = self.place(node)
             return Value(place.ir, t.PointerType(kind.of if isinstance(kind, t.ArrayType) else kind))
@@ -197,7 +194,7 @@ class Intrinsics:
 
     # ---------------------------------------------------------------- arithmetic
 
-    def bit_count(self: "Emitter", name: str, value: Any, node: ast.AST) -> Value:
+    def bit_count(self, name: str, value: Any, node: ast.AST) -> Value:
         if not isinstance(value, Value) or not isinstance(value.type, t.IntegerType):
             self.error("an integer with a type is needed here", node)
         kind = value.type.ir
@@ -205,7 +202,7 @@ class Intrinsics:
         self.unit.declare(f"declare {kind} @llvm.{name}.{kind}({kind}{', i1' if extra else ''})")
         return self.temporary(f"call {kind} @llvm.{name}.{kind}({kind} {value.ir}{extra})", value.type)
 
-    def rotate(self: "Emitter", name: str, value: Any, count: Any, node: ast.AST) -> Value:
+    def rotate(self, name: str, value: Any, count: Any, node: ast.AST) -> Value:
         if not isinstance(value, Value) or not isinstance(value.type, t.IntegerType):
             self.error("an integer with a type is rotated", node)
         kind = value.type
@@ -214,31 +211,31 @@ class Intrinsics:
         call = f"call {kind.ir} @llvm.{name}.{kind.ir}({kind.ir} {value.ir}, {kind.ir} {value.ir}, {kind.ir} {count.ir})"
         return self.temporary(call, kind)
 
-    def operation_rotate_left(self: "Emitter", node: ast.AST, value: Any, count: Any) -> Value:
+    def operation_rotate_left(self, node: ast.AST, value: Any, count: Any) -> Value:
         return self.rotate("fshl", value, count, node)
 
-    def operation_rotate_right(self: "Emitter", node: ast.AST, value: Any, count: Any) -> Value:
+    def operation_rotate_right(self, node: ast.AST, value: Any, count: Any) -> Value:
         return self.rotate("fshr", value, count, node)
 
-    def same_type(self: "Emitter", left: Any, right: Any, node: ast.AST) -> tuple[Value, Value, t.Type]:
+    def same_type(self, left: Any, right: Any, node: ast.AST) -> tuple[Value, Value, t.Type]:
         if not isinstance(left, Value) and not isinstance(right, Value):
             self.error("one of the two needs a type", node)
         kind = left.type if isinstance(left, Value) else right.type
         return self.coerce(left, kind, f"the other is {kind}"), self.coerce(right, kind, f"the other is {kind}"), kind
 
-    def truncating(self: "Emitter", name: str, left: Any, right: Any, node: ast.AST) -> Value:
+    def truncating(self, name: str, left: Any, right: Any, node: ast.AST) -> Value:
         a, b, kind = self.same_type(left, right, node)
         if not isinstance(kind, t.IntegerType):
             self.error(f"integers are divided so, not {kind}", node)
         return self.temporary(f"{'s' if kind.signed else 'u'}{name} {kind.ir} {a.ir}, {b.ir}", kind)
 
-    def operation_divide_truncating(self: "Emitter", node: ast.AST, left: Any, right: Any) -> Value:
+    def operation_divide_truncating(self, node: ast.AST, left: Any, right: Any) -> Value:
         return self.truncating("div", left, right, node)
 
-    def operation_remainder_truncating(self: "Emitter", node: ast.AST, left: Any, right: Any) -> Value:
+    def operation_remainder_truncating(self, node: ast.AST, left: Any, right: Any) -> Value:
         return self.truncating("rem", left, right, node)
 
-    def overflows(self: "Emitter", name: str, left: Any, right: Any, node: ast.AST) -> Value:
+    def overflows(self, name: str, node: ast.AST, left: Any, right: Any) -> Value:
         a, b, kind = self.same_type(left, right, node)
         if not isinstance(kind, t.IntegerType):
             self.error(f"integers overflow, not {kind}", node)
@@ -248,7 +245,7 @@ class Intrinsics:
         both = self.temporary(f"call {pair} @{full}({kind.ir} {a.ir}, {kind.ir} {b.ir})", kind)
         return self.temporary(f"extractvalue {pair} {both.ir}, 1", t.BOOL)
 
-    def float_intrinsic(self: "Emitter", name: str, arguments: list[Any], node: ast.AST) -> Value:
+    def float_intrinsic(self, name: str, arguments: list[Any], node: ast.AST) -> Value:
         kinds = [a.type for a in arguments if isinstance(a, Value)]
         if not kinds or not isinstance(kinds[0], t.FloatType):
             self.error("a float with a type is needed here", node)
@@ -260,48 +257,48 @@ class Intrinsics:
 
     # ---------------------------------------------------------------- vectors
 
-    def operation_extract_lane(self: "Emitter", node: ast.AST, vector: Any, kind: Any, lane: Any) -> Value:
+    def operation_extract_lane(self, node: ast.AST, vector: Any, kind: Any, lane: Any) -> Value:
         element = self.kind_argument(kind, node)
         shape = f"<{16 // element.size} x {element.ir}>"
         seen = self.temporary(f"bitcast {t.V128.ir} {vector.ir} to {shape}", t.V128) if shape != t.V128.ir else vector
         return self.temporary(f"extractelement {shape} {seen.ir}, i32 {int(lane)}", element)
 
-    def insert(self: "Emitter", vector: str, value: Value, lane: int) -> Value:
+    def insert(self, vector: str, value: Value, lane: int) -> Value:
         shape = f"<{16 // value.type.size} x {value.type.ir}>"
         made = self.temporary(f"insertelement {shape} {vector}, {value.type.ir} {value.ir}, i32 {lane}", t.V128)
         return self.temporary(f"bitcast {shape} {made.ir} to {t.V128.ir}", t.V128) if shape != t.V128.ir else made
 
-    def operation_insert_lane(self: "Emitter", node: ast.AST, vector: Any, value: Any, lane: Any) -> Value:
+    def operation_insert_lane(self, node: ast.AST, vector: Any, value: Any, lane: Any) -> Value:
         shape = f"<{16 // value.type.size} x {value.type.ir}>"
         seen = self.temporary(f"bitcast {t.V128.ir} {vector.ir} to {shape}", t.V128) if shape != t.V128.ir else vector
         return self.insert(seen.ir, value, int(lane))
 
-    def operation_vector_of(self: "Emitter", node: ast.AST, value: Any) -> Value:
+    def operation_vector_of(self, node: ast.AST, value: Any) -> Value:
         return self.insert("poison", value, 0)
 
     # ---------------------------------------------------------------- control
 
-    def weighted(self: "Emitter", condition: Any, weight: int, node: ast.AST) -> Any:
+    def weighted(self, condition: Any, weight: int, node: ast.AST) -> Any:
         if not isinstance(condition, Value):
             return condition
         return Value(self.coerce(condition, t.BOOL, "a condition is needed here").ir, t.BOOL, weight)
 
-    def operation_likely(self: "Emitter", node: ast.AST, condition: Any) -> Any:
+    def operation_likely(self, node: ast.AST, condition: Any) -> Any:
         return self.weighted(condition, 1, node)
 
-    def operation_unlikely(self: "Emitter", node: ast.AST, condition: Any) -> Any:
+    def operation_unlikely(self, node: ast.AST, condition: Any) -> Any:
         return self.weighted(condition, -1, node)
 
-    def operation_select(self: "Emitter", node: ast.AST, condition: Any, left: Any, right: Any) -> Value:
+    def operation_select(self, node: ast.AST, condition: Any, left: Any, right: Any) -> Value:
         a, b, kind = self.same_type(left, right, node)
         test = self.coerce(condition, t.BOOL, "the first argument of select is a bool")
         return self.temporary(f"select i1 {test.ir}, {kind.ir} {a.ir}, {kind.ir} {b.ir}", kind)
 
-    def operation_unreachable(self: "Emitter", node: ast.AST) -> None:
+    def operation_unreachable(self, node: ast.AST) -> None:
         self.line("unreachable")
         self.live = False
 
-    def operation_trap(self: "Emitter", node: ast.AST, kind: Any) -> None:
+    def operation_trap(self, node: ast.AST, kind: Any) -> None:
         handler = self.root.function.trap
         if handler is None:
             self.error("trap(...) inside a function that was not told how to trap", node)
@@ -314,17 +311,17 @@ class Intrinsics:
         if self.live:
             self.error("what a trap expands to must leave the function", node)
 
-    def operation_parameters_of_caller(self: "Emitter", node: ast.AST) -> tuple[Value, ...]:
+    def operation_parameters_of_caller(self, node: ast.AST) -> tuple[Value, ...]:
         return tuple(self.parameters)
 
-    def operation_sizeof_value(self: "Emitter", node: ast.AST, pointer: Any) -> int:
+    def operation_sizeof_value(self, node: ast.AST, pointer: Any) -> int:
         return self.target_of(pointer, node).size
 
-    def operation_frame_address(self: "Emitter", node: ast.AST) -> Value:
+    def operation_frame_address(self, node: ast.AST) -> Value:
         self.unit.declare("declare ptr @llvm.frameaddress.p0(i32)")
         return self.temporary("call ptr @llvm.frameaddress.p0(i32 0)", t.PointerType(t.U8))
 
-    def operation_inline_assembly(self: "Emitter", node: ast.AST, text: Any, constraints: Any, result: Any, *operands: Any) -> Value:
+    def operation_inline_assembly(self, node: ast.AST, text: Any, constraints: Any, result: Any, *operands: Any) -> Value:
         returns = t.VOID if result is None else self.kind_argument(result, node)
         parts = ", ".join(f"{v.type.ir} {v.ir}" for v in operands)
         escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")

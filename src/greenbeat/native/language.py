@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from greenbeat.native.types import FunctionType, Type, as_type
 
@@ -143,13 +143,21 @@ class Static:
 
 
 if TYPE_CHECKING:
-
+    # To a type checker, native functions are what they were written as.
+    @overload
+    def native(python: F) -> F: ...
+    @overload
     def native(
-        python: F | None = None, *, convention: str = "", cold: bool = False, noinline: bool = False, shared: bool = False
-    ) -> F: ...
+        *, convention: str = "", cold: bool = False, noinline: bool = False, shared: bool = False, trap: Any = None
+    ) -> Callable[[F], F]: ...
+    def native(python: Any = None, **options: Any) -> Any: ...
     def inline(python: F) -> F: ...
     def export(python: F) -> F: ...
-    def extern(python: F | None = None, *, variadic: bool = False, attributes: str = "") -> F: ...
+    @overload
+    def extern(python: F) -> F: ...
+    @overload
+    def extern(*, variadic: bool = False, attributes: str = "") -> Callable[[F], F]: ...
+    def extern(python: Any = None, **options: Any) -> Any: ...
 
 else:
 
@@ -184,11 +192,16 @@ def table(kind: Any, values: Iterable[Any], *, name: str = "table") -> Any:
 
 
 class Operation:
-    """An operation of native code that Python has no operator for."""
+    """An operation of native code that Python has no operator for; `fewest` and `most` count its arguments."""
 
     def __init__(self, python: Callable[..., Any]) -> None:
         self.name = python.__name__
         self.__doc__ = python.__doc__
+        code = python.__code__
+        names = code.co_varnames[: code.co_argcount]
+        self.usage = f"{self.name}({', '.join(names)})"
+        self.fewest = len(names) - len(python.__defaults__ or ())
+        self.most = len(names) if not code.co_flags & inspect.CO_VARARGS else sys.maxsize
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name}(...) means something in native code only")

@@ -36,5 +36,5 @@ class Library:
     def function(self, function: "NativeFunction") -> Any:
         """The compiled function as a ctypes callable; it runs holding the GIL, since calls are short or say otherwise."""
         kind = function.type
-        types = [None if p.ir == "void" else p.ctype for p in (kind.returns, *kind.params)]
+        types: list[Any] = [None if p.ir == "void" else p.ctype for p in (kind.returns, *kind.params)]
         return ctypes.PYFUNCTYPE(*types)(self.addresses[function.symbol])

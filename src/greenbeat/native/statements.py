@@ -1,20 +1,18 @@
 """Statements of native code."""
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenbeat.native import language
 from greenbeat.native import types as t
+from greenbeat.native.intrinsics import Intrinsics
 from greenbeat.native.values import Local, Loop, Scope, Value
 
-if TYPE_CHECKING:
-    from greenbeat.native.emitter import Emitter
 
+class Statements(Intrinsics):
+    """Layer of `Emitter`: one method per kind of statement."""
 
-class Statements:
-    """Mixin of `Emitter`: one method per kind of statement."""
-
-    def statements(self: "Emitter", body: list[ast.stmt]) -> None:
+    def statements(self, body: list[ast.stmt]) -> None:
         """Compile a suite; what follows a return or a jump is never reached and not compiled."""
         for statement in body:
             if not self.live:
@@ -25,14 +23,14 @@ class Statements:
                 self.error(f"`{type(statement).__name__}` statements are not part of native code", statement)
             method(statement)
 
-    def statement_Pass(self: "Emitter", node: ast.Pass) -> None:
+    def statement_Pass(self, node: ast.Pass) -> None:
         pass
 
-    def statement_Expr(self: "Emitter", node: ast.Expr) -> None:
+    def statement_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
             self.expression(node.value)
 
-    def statement_Return(self: "Emitter", node: ast.Return) -> None:
+    def statement_Return(self, node: ast.Return) -> None:
         value = self.expression(node.value) if node.value is not None else None
         if not self.live:
             return
@@ -57,7 +55,7 @@ class Statements:
             self.store_value(self.coerce(value, kind, f"{scope.function.python.__name__} returns {kind}"), scope.result.slot)
         self.jump(scope.exit)
 
-    def finish(self: "Emitter", value: Any, node: ast.AST) -> None:
+    def finish(self, value: Any, node: ast.AST) -> None:
         """Return from the function that is being compiled."""
         returns = self.root.returns
         assert returns is not None
@@ -72,14 +70,14 @@ class Statements:
             self.line(f"ret {returns.ir} {result.ir}")
         self.live = False
 
-    def statement_Assign(self: "Emitter", node: ast.Assign) -> None:
+    def statement_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
             self.error("assign to one name at a time")
         value = self.expression(node.value)
         if self.live:
             self.assign(node.targets[0], value)
 
-    def statement_AnnAssign(self: "Emitter", node: ast.AnnAssign) -> None:
+    def statement_AnnAssign(self, node: ast.AnnAssign) -> None:
         kind = self.type_of(self.expression(node.annotation))
         if kind is None:
             self.error("this annotation is no native type", node.annotation)
@@ -94,7 +92,7 @@ class Statements:
             return
         self.assign_name(node.target.id, self.expression(node.value), kind)
 
-    def statement_AugAssign(self: "Emitter", node: ast.AugAssign) -> None:
+    def statement_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
             old = self.lookup(node.target.id)
             new = self.binary(node.op, old, self.expression(node.value), node)
@@ -105,7 +103,7 @@ class Statements:
         new = self.binary(node.op, old, self.expression(node.value), node)
         self.store_value(self.coerce(new, kind, f"this place holds {kind}"), place.ir)
 
-    def assign(self: "Emitter", target: ast.expr, value: Any) -> None:
+    def assign(self, target: ast.expr, value: Any) -> None:
         """Assign to a name, a field, an element, or a tuple of those."""
         if isinstance(target, ast.Name):
             self.assign_name(target.id, value)
@@ -120,7 +118,7 @@ class Statements:
                 self.error(f"a whole {kind} cannot be assigned: copy(addressof(...), ..., sizeof(...))", target)
             self.store_value(self.coerce(value, kind, f"this place holds {kind}"), place.ir)
 
-    def statement_Assert(self: "Emitter", node: ast.Assert) -> None:
+    def statement_Assert(self, node: ast.Assert) -> None:
         if not self.unit.checked:
             return
         condition = self.condition(node.test)
@@ -140,7 +138,7 @@ class Statements:
 
     # ---------------------------------------------------------------- control flow
 
-    def statement_If(self: "Emitter", node: ast.If) -> None:
+    def statement_If(self, node: ast.If) -> None:
         condition = self.condition(node.test)
         if not self.live:
             return
@@ -170,7 +168,7 @@ class Statements:
         else:
             self.live = False
 
-    def statement_While(self: "Emitter", node: ast.While) -> None:
+    def statement_While(self, node: ast.While) -> None:
         if node.orelse:
             self.error("`else` after a loop is not part of native code", node.orelse[0])
         again, body, after = self.label("again"), self.label("body"), self.label("after")
@@ -190,13 +188,13 @@ class Statements:
         self.jump(again)
         self.leave_loop(loop)
 
-    def loop_body(self: "Emitter", loop: Loop, body: list[ast.stmt]) -> None:
+    def loop_body(self, loop: Loop, body: list[ast.stmt]) -> None:
         """Compile a loop's body with `break` and `continue` known."""
         self.scope.loops.append(loop)
         self.statements(body)
         self.scope.loops.pop()
 
-    def leave_loop(self: "Emitter", loop: Loop) -> None:
+    def leave_loop(self, loop: Loop) -> None:
         """Go on after a loop, if anything leaves it."""
         if loop.assigned_at_exit:
             self.scope.assigned = set.intersection(*loop.assigned_at_exit)
@@ -204,7 +202,7 @@ class Statements:
         else:
             self.live = False
 
-    def statement_For(self: "Emitter", node: ast.For) -> None:
+    def statement_For(self, node: ast.For) -> None:
         if node.orelse:
             self.error("`else` after a loop is not part of native code", node.orelse[0])
         if isinstance(node.iter, ast.Call):
@@ -217,7 +215,7 @@ class Statements:
                 return
         self.error("native loops are `for name in range(...)` or `for name in unroll(...)`", node.iter)
 
-    def for_range(self: "Emitter", node: ast.For, call: ast.Call) -> None:
+    def for_range(self, node: ast.For, call: ast.Call) -> None:
         """`for i in range(...)`: the counter has the type of the first bound that has one, else i64."""
         if not isinstance(node.target, ast.Name):
             self.error("a range is counted by one name", node.target)
@@ -249,7 +247,7 @@ class Statements:
         self.jump(head)
         self.leave_loop(loop)
 
-    def for_unroll(self: "Emitter", node: ast.For, call: ast.Call) -> None:
+    def for_unroll(self, node: ast.For, call: ast.Call) -> None:
         """The body once for each compile-time item, with the name bound to it."""
         items = self.expression(call.args[0])
         if isinstance(items, Value):
@@ -266,19 +264,19 @@ class Statements:
             self.jump(after)
             self.start(after)
 
-    def statement_Break(self: "Emitter", node: ast.Break) -> None:
+    def statement_Break(self, node: ast.Break) -> None:
         if not self.scope.loops:
             self.error("`break` outside a loop")
         loop = self.scope.loops[-1]
         loop.assigned_at_exit.append(set(self.scope.assigned))
         self.jump(loop.after)
 
-    def statement_Continue(self: "Emitter", node: ast.Continue) -> None:
+    def statement_Continue(self, node: ast.Continue) -> None:
         if not self.scope.loops:
             self.error("`continue` outside a loop")
         self.jump(self.scope.loops[-1].again)
 
-    def statement_Match(self: "Emitter", node: ast.Match) -> None:
+    def statement_Match(self, node: ast.Match) -> None:
         """`match` over an integer: LLVM's switch, a jump table where the cases are dense."""
         subject = self.expression(node.subject)
         cases = [(self.case_values(case), case) for case in node.cases]
@@ -318,7 +316,7 @@ class Statements:
             self.scope.assigned = set.intersection(*exits)
             self.start(after)
 
-    def case_values(self: "Emitter", case: ast.match_case) -> list[int] | None:
+    def case_values(self, case: ast.match_case) -> list[int] | None:
         """The compile-time integers of a `case`; `None` for `case _`."""
         if case.guard is not None:
             self.error("a `case` of native code has no guard", case.guard)

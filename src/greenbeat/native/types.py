@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -313,12 +313,22 @@ class _FunctionForm:
 
 
 if TYPE_CHECKING:
-    i8 = i16 = i32 = i64 = u8 = u16 = u32 = u64 = int
-    f32 = f64 = float
-    v128 = bytes
-    bool_ = bool
-    void = None
-    function = Callable
+    i8: TypeAlias = int
+    i16: TypeAlias = int
+    i32: TypeAlias = int
+    i64: TypeAlias = int
+    u8: TypeAlias = int
+    u16: TypeAlias = int
+    u32: TypeAlias = int
+    u64: TypeAlias = int
+    f32: TypeAlias = float
+    f64: TypeAlias = float
+    v128: TypeAlias = Any
+    bool_: TypeAlias = bool
+    void: TypeAlias = Any
+    # Neither a number nor a list of types can be a type's argument in a type checker's eyes: these two are anything.
+    array: Any
+    function: Any
 
     class ptr(Generic[T]):
         """A pointer, as a type checker sees it."""
@@ -335,12 +345,6 @@ if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
-    class array(Generic[T]):
-        """A fixed array, as a type checker sees it."""
-
-        def __getitem__(self, index: int) -> T: ...
-        def __setitem__(self, index: int, value: T) -> None: ...
-        def __class_getitem__(cls, key: Any) -> Any: ...
 else:
     i8, i16, i32, i64, u8, u16, u32, u64 = I8, I16, I32, I64, U8, U16, U32, U64
     f32, f64, v128, void, bool_ = F32, F64, V128, VOID, BOOL

@@ -136,6 +136,7 @@ class Unit:
         """The function that a failed assertion of the checked build ends in."""
         from greenbeat.native.checks import assertion_failed
 
+        assert isinstance(assertion_failed, NativeFunction)
         return self.reference(assertion_failed)
 
     # ---------------------------------------------------------------- debug information

@@ -36,10 +36,11 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Import the engine and compile the part of it that belongs to one unit."""
     from greenbeat.native.build import compile_text
     from greenbeat.native.engine import BuildError, UnitPlan, owner
-    from greenbeat.native.language import shared_functions, statics
+    from greenbeat.native.language import NativeFunction, Static, shared_functions, statics
     from greenbeat.native.targets import Machine
     from greenbeat.native.unit import Unit
 
+    name: str = plan["unit"]
     for module in plan["modules"]:
         import_module(module)
     packages = tuple(f"{p}." for p in plan["packages"])
@@ -49,18 +50,19 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     units = [UnitPlan(u["name"], tuple(u["modules"])) for u in plan["units"]]
 
     def owns(module: str) -> bool:
-        return owner(units, module) == plan["unit"]
+        return owner(units, module) == name
 
     functions = [f for f in shared_functions if f.module.startswith(packages)]
     variables = [s for s in statics if s.module.startswith(packages)]
+    items: list[NativeFunction | Static] = [*functions, *variables]
     symbols: dict[str, str] = {}
-    for item in (*functions, *variables):
+    for item in items:
         if item.symbol in symbols:
             raise BuildError(f"{item.symbol} is defined both in {symbols[item.symbol]} and in {item.module}")
         symbols[item.symbol] = item.module
     own = [f for f in functions if owns(f.module)]
     places = [s for s in variables if owns(s.module)]
-    unit = Unit(plan["unit"], [*own, *places], owns=owns, checked=plan["checked"], debug=plan["debug"])
+    unit = Unit(name, [*own, *places], owns=owns, checked=plan["checked"], debug=plan["debug"])
     data = compile_text(unit.text(), Machine(**plan["machine"]))
     exported = {f.symbol: [_name(p) for p in (f.type.returns, *f.type.params)] for f in own if f.exported}
     return {"functions": exported, "addresses": [s.symbol for s in places]}, data
