@@ -1,7 +1,7 @@
 """Small C programs, each compared with what Python says the answer is.
 
-The programs' sources and modules lie beside this file; `rebuild.py` builds them anew. Every test runs on every engine of
-`engines.py`.
+The programs' sources and modules lie beside this file; `rebuild.py` builds them anew. Every test runs on every engine
+of `engines.py`.
 """
 
 import json
@@ -153,15 +153,15 @@ def test_regex_refuses_malformed_patterns(load: Load, pattern: str) -> None:
 
 def digits_of_pi(count: int) -> str:
     """By Machin's formula, with some digits to spare for the rounding errors of its terms."""
-    one = 10 ** (count + 10)
+    one: int = 10 ** (count + 10)
 
     def arccot(x: int) -> int:
         total = term = one // x
-        divisor, sign = 3, -1
+        divisor, positive = 3, False
         while term:
             term //= x * x
-            total += sign * (term // divisor)
-            divisor, sign = divisor + 2, -sign
+            total += term // divisor if positive else -(term // divisor)
+            divisor, positive = divisor + 2, not positive
         return total
 
     return str(4 * (4 * arccot(5) - arccot(239)))[:count]
