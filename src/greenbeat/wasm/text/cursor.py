@@ -144,7 +144,7 @@ class Cursor:
         return value
 
     def take_annotations(self, name: str, position: int | None = None) -> list[Annotation]:
-        """The annotations of one kind right before a token (the next one unless another is given), marked as in place."""
+        """The annotations of one kind before a token, by default the next; they are now known to be well placed."""
         index = self.position if position is None else position
         found = [each for each in self.tokens.annotations.get(index, ()) if each.name == name]
         self.taken_annotations.update(each.start for each in found)

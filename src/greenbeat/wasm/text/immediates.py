@@ -107,7 +107,7 @@ class ImmediateReader:
         return unsigned(space.take(self.cursor)) + unsigned(space.take(self.cursor))
 
     def _segment_of(self, segments: IndexSpace, targets: IndexSpace) -> bytes:
-        """An index of a segment, and before it, if there are two, one of its target; the binary has the segment first."""
+        """The index of a segment, with that of its target before it if there are two; the binary swaps them."""
         target = targets.take(self.cursor) if self.cursor.at_index(1) else 0
         return unsigned(segments.take(self.cursor)) + unsigned(target)
 
@@ -128,7 +128,9 @@ class ImmediateReader:
         # parenthesis or the next instruction follows it.
         cursor = self.cursor
         memory = 0
-        if cursor.at_index() and (cursor.at_index(1) or cursor.texts[cursor.position + 1].startswith(("offset=", "align="))):
+        if cursor.at_index() and (
+            cursor.at_index(1) or cursor.texts[cursor.position + 1].startswith(("offset=", "align="))
+        ):
             memory = self.scope.memories.take(cursor)
         argument = self._memory_argument(memory, instruction.access)
         return instruction.opcode + argument + self._lane_index()
@@ -203,7 +205,9 @@ def _index(space_of: Callable[[Scope], IndexSpace]) -> _Reader:
 
 
 def _optional_index(space_of: Callable[[Scope], IndexSpace]) -> _Reader:
-    return lambda reader, instruction: instruction.opcode + unsigned(space_of(reader.scope).take_optional(reader.cursor))
+    return lambda reader, instruction: (
+        instruction.opcode + unsigned(space_of(reader.scope).take_optional(reader.cursor))
+    )
 
 
 READERS: dict[Immediate, _Reader] = {

@@ -127,7 +127,9 @@ def tokenize(source: str | bytes) -> Tokens:
         if kind == _END:
             break
     if open_parentheses:
-        raise tokens.error("unclosed parenthesis: expected `)` before the end of the text", starts[open_parentheses[-1]])
+        raise tokens.error(
+            "unclosed parenthesis: expected `)` before the end of the text", starts[open_parentheses[-1]]
+        )
     return tokens
 
 

@@ -98,8 +98,8 @@ def parse_signless(text: str, bits: int) -> int:
 
 def parse_float(text: str, form: FloatFormat) -> int:
     """The bits of a floating-point literal fN (6.3.2)."""
-    sign = form.sign_bit if text[0] == "-" else 0
-    magnitude = text[1:] if text[0] in "+-" else text
+    sign = form.sign_bit if text[:1] == "-" else 0
+    magnitude = text[1:] if text[:1] in ("+", "-") else text
     if magnitude == "inf":
         return sign | form.infinity
     if magnitude == "nan":
