@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parent
 MODULES = [
     "greenbeat.runtime.layout",
     "greenbeat.wasm.reader",
+    "greenbeat.wasm.decoder",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.
