@@ -8,6 +8,7 @@ from greenbeat.native.expressions import Expressions
 from greenbeat.native.language import ExternFunction, NativeFunction, Operation
 from greenbeat.native.source import function_tree, stored_names
 from greenbeat.native.values import Scope, Value
+from greenbeat.native.writer import PathEnd
 
 DEEPEST_EXPANSION = 40
 
@@ -20,6 +21,13 @@ class Calls(Expressions):
         raise NotImplementedError
 
     def expression_Call(self, node: ast.Call) -> Any:
+        result = self.call_expression(node)
+        if not self.live:
+            raise PathEnd
+        return result
+
+    def call_expression(self, node: ast.Call) -> Any:
+        """A call of whatever the callee turns out to be."""
         callee = self.expression(node.func)
         if isinstance(callee, Operation):
             return self.operation(callee, node)
@@ -34,6 +42,7 @@ class Calls(Expressions):
         if kind is not None:
             if len(arguments) != 1:
                 self.error(f"{kind}(...) converts one value", node)
+            self.value_type(kind, f"{kind}(...)", node)
             return self.convert(arguments[0], kind)
         return self.call_at_compile_time(callee, arguments, node)
 
@@ -45,7 +54,7 @@ class Calls(Expressions):
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 spread = self.expression(argument.value)
-                if isinstance(spread, Value):
+                if not isinstance(spread, tuple | list):
                     self.error("only compile-time sequences are spread by *", argument)
                 values.extend(spread)
             else:
@@ -68,16 +77,25 @@ class Calls(Expressions):
         """LLVM's argument list, each argument coerced to its parameter's type."""
         wanted, given = len(kind.params), len(arguments)
         if given < wanted or (given > wanted and not variadic):
-            self.error(f"{name} takes {wanted} argument{'s' if wanted != 1 else ''}, not {given}")
+            self.error(f"{name} takes {count(wanted)}, not {given}")
         parts = []
         for position, (argument, param) in enumerate(zip(arguments, kind.params, strict=False), 1):
             value = self.coerce(argument, param, f"argument {position} of {name} is {param}")
             parts.append(f"{param.ir} {value.ir}")
         for argument in arguments[wanted:]:
             if not isinstance(argument, Value):
-                argument = self.literal(argument, t.I64 if isinstance(argument, int) else t.PointerType(t.U8), "a variadic argument")
+                kind_of = t.I64 if isinstance(argument, int) else t.F64 if isinstance(argument, float) else t.PointerType(t.U8)
+                argument = self.literal(argument, kind_of, "a variadic argument")
+            argument = self.promote(argument)
             parts.append(f"{argument.type.ir} {argument.ir}")
         return ", ".join(parts)
+
+    def promote(self, argument: Value) -> Value:
+        """A variadic argument as C passes it: small integers as int, floats as double."""
+        kind = self.value_type(argument.type, "an argument")
+        if isinstance(kind, t.BoolType) or (isinstance(kind, t.IntegerType) and kind.bits < 32):
+            return self.temporary(f"{'sext' if isinstance(kind, t.IntegerType) and kind.signed else 'zext'} {kind.ir} {argument.ir} to i32", t.I32)
+        return self.convert(argument, t.F64) if kind == t.F32 else argument
 
     def call(self, callee: NativeFunction | ExternFunction, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
         """Call a function by name."""
@@ -87,7 +105,11 @@ class Calls(Expressions):
         returns = kind.returns.ir
         if variadic:
             returns = f"{returns} ({', '.join(p.ir for p in kind.params)}, ...)"
-        return self.emit_call(kind, returns, self.unit.reference(callee), operands, tail)
+        result = self.emit_call(kind, returns, self.unit.reference(callee), operands, tail)
+        if isinstance(callee, ExternFunction) and "noreturn" in callee.attributes.split():
+            self.line("unreachable")
+            self.live = False
+        return result
 
     def call_pointer(self, callee: Value, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
         """Call through a function pointer."""
@@ -135,12 +157,9 @@ class Calls(Expressions):
     def expand(self, callee: NativeFunction, arguments: list[Any], node: ast.AST) -> Any:
         """Compile an inline function's body here, its parameters bound to the arguments."""
         tree = function_tree(callee.code)
-        try:
-            params, returns = callee.signature
-        except (TypeError, NameError) as problem:
-            self.error(str(problem))
+        params, returns = self.signature(callee)
         if len(params) != len(arguments):
-            self.error(f"{callee.python.__name__} takes {len(params)} arguments, not {len(arguments)}", node)
+            self.error(f"{callee.python.__name__} takes {count(len(params))}, not {len(arguments)}", node)
         if self.depth > DEEPEST_EXPANSION:
             self.error(f"{callee.python.__name__} expands itself without end", node)
         bound = []
@@ -149,7 +168,8 @@ class Calls(Expressions):
                 argument = self.coerce(argument, kind, f"{name} of {callee.python.__name__} is {kind}")
             bound.append((name, argument))
         outer, outer_node, outer_location = self.scope, self.node, self.location
-        scope = Scope(callee, stored_names(tree), callee.environment, returns=returns, exit=self.label("exit"), outer=outer)
+        scope = Scope(callee, stored_names(tree), callee.environment, returns=returns, exit=self.label("exit"))
+        scope.outer, scope.call = outer, node
         if outer.debug_scope:
             scope.debug_scope = self.unit.debug_function(callee, tree.lineno, declared=True)
             scope.called_at = self.unit.debug_location_id(node, outer)
@@ -159,17 +179,19 @@ class Calls(Expressions):
             self.bind_parameter(name, argument)
         self.statements(tree.body)
         self.depth -= 1
-        if self.live and scope.returned and returns not in (None, t.VOID):
-            self.error(f"{callee.python.__name__} can end without returning {returns}", tree)
-        if self.live and (scope.returned or scope.static_result is None):
-            fell_through = True
-            self.jump(scope.exit)
-        else:
-            fell_through = False
+        wants_value = returns not in (None, t.VOID) or scope.result is not None or scope.static_result is not None
+        if self.live and wants_value:
+            self.error(f"{callee.python.__name__} can end without returning {returns or 'a value'}", tree)
+        reached = self.live or scope.returned > 0
+        self.jump(scope.exit)
         self.scope, self.node, self.location = outer, outer_node, outer_location
-        if not scope.returned and not fell_through:
-            return Value("", t.VOID)
-        self.start(scope.exit)
+        if reached:
+            self.start(scope.exit)
         if scope.result is not None:
             return self.load_value(scope.result.slot, scope.result.type)
-        return scope.static_result if scope.returned and returns is None else Value("", t.VOID)
+        return scope.static_result if scope.static_result is not None else Value("", t.VOID)
+
+
+def count(arguments: int) -> str:
+    """`1 argument`, `2 arguments`."""
+    return f"{arguments} argument{'s' if arguments != 1 else ''}"

@@ -40,7 +40,10 @@ class Conversions(Writer):
                 self.error(f"{value} does not fit {kind}")
             return Value(str(value), kind)
         if isinstance(kind, t.FloatType) and isinstance(value, int | float) and not isinstance(value, bool):
-            return Value(t.float_literal(float(value), kind), kind)
+            try:
+                return Value(t.float_literal(float(value), kind), kind)
+            except OverflowError:
+                self.error(f"{value} does not fit {kind}")
         if isinstance(kind, t.PointerType):
             if value is None:
                 return Value("null", kind)
@@ -59,8 +62,15 @@ class Conversions(Writer):
         """The type of a pointer to `function`."""
         try:
             return function.type
-        except (TypeError, NameError) as problem:
-            self.error(str(problem))
+        except Exception as problem:
+            self.error(f"the signature of {function.symbol}: {problem}")
+
+    def signature(self, function: NativeFunction) -> tuple[list[tuple[str, t.Type | None]], t.Type | None]:
+        """Parameters and result of `function`; what its annotations say is evaluated here, and may raise anything."""
+        try:
+            return function.signature
+        except Exception as problem:
+            self.error(f"an annotation of {function.python.__name__}: {problem}")
 
     def describe(self, value: Any) -> str:
         """A compile-time value in an error message."""
@@ -82,7 +92,7 @@ class Conversions(Writer):
         """`kind(value)`: widen by the source's signedness, narrow by dropping bits, float to integer saturating."""
         if not isinstance(value, Value):
             if isinstance(kind, t.IntegerType) and isinstance(value, int | float):
-                return Value(str(kind.wrap(int(value))), kind)
+                return Value(str(kind(value)), kind)
             if isinstance(kind, t.FloatType) and isinstance(value, int | float):
                 return self.literal(float(value), kind, "")
             if isinstance(kind, t.BoolType) and isinstance(value, int):

@@ -17,6 +17,7 @@ The emitter is one object in layers, each in its own file and able to call what 
 import ast
 
 from greenbeat.native import types as t
+from greenbeat.native.errors import NativeError
 from greenbeat.native.language import NativeFunction
 from greenbeat.native.statements import Statements
 from greenbeat.native.unit import Unit
@@ -28,7 +29,18 @@ class Emitter(Statements):
 
     def __init__(self, unit: Unit, function: NativeFunction) -> None:
         super().__init__(unit, function)
-        self.text = self._define(function, self.tree)
+        try:
+            self.text = self._define(function, self.tree)
+        except NativeError:
+            raise
+        except RecursionError:
+            self.error("this is nested too deeply")
+        except Exception as problem:
+            # Compile-time objects run code of their own (attributes, operators, annotations), and it may raise anything.
+            try:
+                self.error(f"{type(problem).__name__}: {problem}")
+            except NativeError as error:
+                raise error from problem
 
     def _define(self, function: NativeFunction, tree: ast.FunctionDef) -> str:
         params, returns = self._signature(function, tree)
@@ -36,7 +48,7 @@ class Emitter(Statements):
         self.scope.debug_scope = self.unit.debug_function(function, tree.lineno)
         for (name, kind), argument in zip(params, tree.args.args, strict=True):
             self.node = argument
-            value = Value(f"%p.{name}", kind)
+            value = Value(parameter(name), kind)
             self.parameters.append(value)
             self.bind_parameter(name, value)
         self.statements(tree.body)
@@ -52,17 +64,16 @@ class Emitter(Statements):
         arguments = tree.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs or arguments.defaults:
             self.error("native functions take plain positional parameters without defaults")
-        try:
-            params, returns = function.signature
-        except (TypeError, NameError) as problem:
-            self.error(str(problem))
+        params, returns = self.signature(function)
         known = []
         for (name, kind), argument in zip(params, arguments.args, strict=True):
             if kind is None:
                 self.error(f"parameter {name!r} needs a type, as in `{name}: i32`", argument)
-            known.append((name, kind))
+            known.append((name, self.value_type(kind, f"{name} cannot be a parameter", argument)))
         if returns is None:
             self.error("the result needs a type, as in `-> i32` or `-> None`")
+        if returns != t.VOID:
+            self.value_type(returns, f"{function.python.__name__} cannot return this", tree.returns)
         return known, returns
 
     def _head(self, function: NativeFunction, params: list[tuple[str, t.Type]], returns: t.Type) -> str:
@@ -73,8 +84,13 @@ class Emitter(Statements):
         if function.noinline or function.cold:
             attributes.append("noinline")
         debug = f" !dbg {self.scope.debug_scope}" if self.scope.debug_scope else ""
-        arguments = ", ".join(f"{kind.ir} %p.{name}" for name, kind in params)
+        arguments = ", ".join(f"{kind.ir} {parameter(name)}" for name, kind in params)
         return (
             f"define {linkage}{function.convention}{' ' if function.convention else ''}{returns.ir} "
             f'@"{function.symbol}"({arguments}) {" ".join(attributes)}{debug} {{'
         )
+
+
+def parameter(name: str) -> str:
+    """LLVM's name of a parameter."""
+    return f"%p.{name}" if name.isascii() else f'%"p.{name}"'

@@ -1,6 +1,7 @@
 """The one exception of the native compiler: what is wrong in a function, and where."""
 
 import linecache
+from typing import Any
 
 
 class NativeError(Exception):
@@ -16,3 +17,6 @@ class NativeError(Exception):
         source = linecache.getline(file, line).rstrip("\n")
         where = f"{file}:{line}:{column}: {message}"
         super().__init__(f"{where}\n    {source}\n    {' ' * (column - 1)}^" if source.strip() else where)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.file, self.line, self.column)

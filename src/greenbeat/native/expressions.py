@@ -8,6 +8,7 @@ from typing import Any
 from greenbeat.native import types as t
 from greenbeat.native.conversions import Conversions
 from greenbeat.native.values import Value
+from greenbeat.native.writer import PathEnd
 
 STATIC_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -62,6 +63,22 @@ SYMBOLS = {
     ast.MatMult: "@",
 }
 
+UNSUPPORTED: dict[type[ast.expr], str] = {
+    ast.Lambda: "a lambda",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.GeneratorExp: "a generator expression",
+    ast.Await: "`await`",
+    ast.Yield: "`yield`",
+    ast.YieldFrom: "`yield from`",
+    ast.NamedExpr: "`:=`",
+    ast.Dict: "a dict",
+    ast.Set: "a set",
+    ast.Slice: "a slice",
+    ast.Starred: "`*` outside a call",
+}
+
 
 class Expressions(Conversions):
     """Layer of `Emitter`: one method per kind of expression."""
@@ -70,7 +87,7 @@ class Expressions(Conversions):
         """Compile an expression: a `Value`, or a compile-time object."""
         method = getattr(self, f"expression_{type(node).__name__}", None)
         if method is None:
-            self.error(f"`{type(node).__name__}` expressions are not part of native code", node)
+            self.error(f"{UNSUPPORTED.get(type(node), type(node).__name__)} is not part of native code", node)
         outer, self.node = self.node, node
         result = method(node)
         self.node = outer
@@ -109,7 +126,7 @@ class Expressions(Conversions):
         if not isinstance(left, Value) and not isinstance(right, Value):
             try:
                 return STATIC_BINARY[type(op)](left, right)
-            except (TypeError, KeyError, ZeroDivisionError, ValueError) as problem:
+            except Exception as problem:
                 self.error(f"{symbol} at compile time: {problem}", node)
         if isinstance(left, Value) and isinstance(left.type, t.PointerType):
             return self.pointer_arithmetic(op, left, right, node)
@@ -191,6 +208,8 @@ class Expressions(Conversions):
         if isinstance(op, ast.Sub) and isinstance(right, Value) and isinstance(right.type, t.PointerType):
             if right.type != left.type:
                 self.error(f"{left.type} and {right.type} have no distance", node)
+            if size == 0:
+                self.error(f"{left.type.of} is empty: its elements have no distance", node)
             a = self.temporary(f"ptrtoint ptr {left.ir} to i64", t.I64)
             b = self.temporary(f"ptrtoint ptr {right.ir} to i64", t.I64)
             distance = self.temporary(f"sub i64 {a.ir}, {b.ir}", t.I64)
@@ -247,35 +266,33 @@ class Expressions(Conversions):
     def expression_BoolOp(self, node: ast.BoolOp) -> Any:
         """`and` and `or`, left to right; the right side is not computed when the left decides."""
         is_and = isinstance(node.op, ast.And)
-        after = ""
+        decided = self.label("decided")
         incoming: list[str] = []
         for position, operand in enumerate(node.values):
-            value = self.condition(operand)
+            try:
+                value = self.condition(operand)
+            except PathEnd:
+                if not incoming:
+                    raise
+                break
             last = position == len(node.values) - 1
             if not isinstance(value, Value):
-                if bool(value) != is_and:
-                    if not incoming:
-                        return value
-                    incoming.append(f"[ {'true' if value else 'false'}, %{self.block_label} ]")
-                    self.jump(after)
-                    break
-                if last:
-                    if not incoming:
-                        return value
-                    incoming.append(f"[ {'true' if value else 'false'}, %{self.block_label} ]")
-                    self.jump(after)
-                continue
-            if last and not incoming:
-                return value
-            after = after or self.label("decided")
-            incoming.append(f"[ {value.ir if last else 'false' if is_and else 'true'}, %{self.block_label} ]")
+                if bool(value) == is_and and not last:
+                    continue
+                if not incoming:
+                    return value
+                value, last = Value("true" if value else "false", t.BOOL), True
             if last:
-                self.jump(after)
-            else:
-                more = self.label("more")
-                self.branch(value, *((more, after) if is_and else (after, more)))
-                self.start(more)
-        self.start(after)
+                if not incoming:
+                    return value
+                incoming.append(f"[ {value.ir}, %{self.block_label} ]")
+                self.jump(decided)
+                break
+            incoming.append(f"[ {'false' if is_and else 'true'}, %{self.block_label} ]")
+            more = self.label("more")
+            self.branch(value, *((more, decided) if is_and else (decided, more)))
+            self.start(more)
+        self.start(decided)
         return self.temporary(f"phi i1 {', '.join(incoming)}", t.BOOL)
 
     def expression_Compare(self, node: ast.Compare) -> Any:
@@ -289,7 +306,7 @@ class Expressions(Conversions):
         if not isinstance(left, Value) and not isinstance(right, Value):
             try:
                 return STATIC_COMPARE[type(op)](left, right)
-            except TypeError as problem:
+            except Exception as problem:
                 self.error(f"comparison at compile time: {problem}", node)
         if isinstance(op, ast.Is | ast.IsNot) and (left is None or right is None):
             op = ast.Eq() if isinstance(op, ast.Is) else ast.NotEq()
@@ -299,6 +316,8 @@ class Expressions(Conversions):
         left = self.coerce(left, kind, f"the other side of the comparison is {kind}")
         right = self.coerce(right, kind, f"the other side of the comparison is {kind}")
         name = COMPARE[type(op)]
+        if isinstance(kind, t.VoidType | t.VectorType):
+            self.error(f"{kind} cannot be compared", node)
         if isinstance(kind, t.FloatType):
             predicate = f"fcmp {'une' if name == 'ne' else 'o' + name}"
         elif name in ("eq", "ne"):
@@ -321,23 +340,36 @@ class Expressions(Conversions):
             return self.expression(node.body if condition else node.orelse)
         then, otherwise, after = self.label("then"), self.label("else"), self.label("after")
         self.branch(condition, then, otherwise)
-        self.start(then)
-        left = self.expression(node.body)
-        left_block, left_end = self.block_label, len(self.lines)
-        self.start(otherwise)
-        right = self.expression(node.orelse)
-        kinds = [v.type for v in (left, right) if isinstance(v, Value)]
-        if not kinds:
-            kinds = [t.F64 if isinstance(left, float) or isinstance(right, float) else
-                     t.BOOL if isinstance(left, bool) else t.I64]  # fmt: skip
-        context = f"the other side of the conditional is {kinds[0]}"
-        left, right = self.coerce(left, kinds[0], context), self.coerce(right, kinds[0], context)
-        self.lines.insert(left_end, f"  br label %{after}{self.location}")
-        right_block = self.block_label
-        self.jump(after)
+        sides: list[tuple[Any, str]] = []
+        for label, side in ((then, node.body), (otherwise, node.orelse)):
+            self.start(label)
+            try:
+                sides.append((self.expression(side), self.block_label))
+                self.jump(after)
+            except PathEnd:
+                continue
+        if not sides:
+            raise PathEnd
         self.start(after)
-        kind = kinds[0]
-        return self.temporary(f"phi {kind.ir} [ {left.ir}, %{left_block} ], [ {right.ir}, %{right_block} ]", kind)
+        if len(sides) == 1:
+            return sides[0][0]
+        kind = self._common_type([value for value, _ in sides])
+        operands = [self.coerce(value, kind, f"the other side of the conditional is {kind}").ir for value, _ in sides]
+        if kind == t.VOID:
+            return Value("", t.VOID)
+        ways = (f"[ {ir}, %{label} ]" for ir, (_, label) in zip(operands, sides, strict=True))
+        return self.temporary(f"phi {kind.ir} {', '.join(ways)}", kind)
+
+    def _common_type(self, values: list[Any]) -> t.Type:
+        """The type of the first value that has one; of bare literals, what a variable would get."""
+        for value in values:
+            if isinstance(value, Value):
+                return value.type
+        if any(isinstance(v, float) for v in values):
+            return t.F64
+        if all(isinstance(v, str | bytes) for v in values):
+            return t.PointerType(t.U8)
+        return t.BOOL if all(isinstance(v, bool) for v in values) else t.I64
 
     # ---------------------------------------------------------------- fields and elements
 
@@ -346,7 +378,7 @@ class Expressions(Conversions):
         if not isinstance(base, Value):
             try:
                 return self.known(getattr(base, node.attr))
-            except AttributeError as problem:
+            except Exception as problem:
                 self.error(str(problem), node)
         return self.read_place(*self.field(base, node))
 
@@ -358,7 +390,7 @@ class Expressions(Conversions):
                 self.error("a compile-time sequence is indexed at compile time; make it a table(...) for more", node)
             try:
                 return self.known(base[index])
-            except (LookupError, TypeError) as problem:
+            except Exception as problem:
                 self.error(f"{type(problem).__name__}: {problem}", node)
         return self.read_place(*self.element(base, node))
 

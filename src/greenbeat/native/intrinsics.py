@@ -20,6 +20,10 @@ FLOAT_BINARY = {"copy_sign": "copysign", "float_minimum": "minimum", "float_maxi
 OVERFLOWS = {"add_overflows": "add", "subtract_overflows": "sub", "multiply_overflows": "mul"}
 BIT_COUNTS = {"count_leading_zeros": "ctlz", "count_trailing_zeros": "cttz", "population_count": "ctpop", "byteswap": "bswap"}
 ORDERINGS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel", "seq_cst": "seq_cst"}
+LOADS = ("relaxed", "acquire", "seq_cst")
+STORES = ("relaxed", "release", "seq_cst")
+FENCES = ("acquire", "release", "acq_rel", "seq_cst")
+ATOMIC = (t.IntegerType, t.FloatType, t.PointerType, t.FunctionType)
 UPDATES = ("add", "sub", "and", "or", "xor", "xchg", "max", "min")
 
 
@@ -66,12 +70,23 @@ class Intrinsics(Calls):
         assert isinstance(pointer.type, t.PointerType)
         return pointer.type.of
 
+    def value_at(self, pointer: Any, node: ast.AST) -> t.Type:
+        """The type of the value behind a pointer."""
+        return self.value_type(self.target_of(pointer, node), "this pointer's target cannot be loaded or stored", node)
+
+    def constant(self, value: Any, least: int, most: int, what: str, node: ast.AST) -> int:
+        """A compile-time integer within bounds."""
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            self.error(f"{what} is a compile-time number from {least} to {most}", node)
+        return value
+
     # ---------------------------------------------------------------- reinterpretation
 
     def operation_cast(self, node: ast.AST, kind: Any, value: Any) -> Value:
         target = self.kind_argument(kind, node)
         if not isinstance(value, Value):
             if isinstance(value, int) and isinstance(target, t.PointerType | t.FunctionType):
+                self.constant(value, 0, (1 << 64) - 1, "an address", node)
                 return self.temporary(f"inttoptr i64 {value} to ptr", target)
             return self.coerce(value, target, f"cast to {target}")
         addresses = (t.PointerType, t.FunctionType)
@@ -88,6 +103,8 @@ class Intrinsics(Calls):
         target = self.kind_argument(kind, node)
         if not isinstance(value, Value):
             self.error("bitcast takes a value with a type", node)
+        if not all(isinstance(k, t.IntegerType | t.FloatType | t.VectorType) for k in (value.type, target)):
+            self.error(f"bitcast is between numbers, not from {value.type} to {target}: pointers are cast", node)
         if value.type.size != target.size:
             self.error(f"bitcast keeps the size: {value.type} has {value.type.size} bytes, {target} {target.size}", node)
         if value.type.ir == target.ir:
@@ -105,58 +122,75 @@ class Intrinsics(Calls):
     def raw_place(self, pointer: Any, offset: Any, node: ast.AST) -> str:
         pointer = self.pointer_argument(pointer, node)
         if not isinstance(offset, Value):
-            return self.offset(pointer, int(offset), pointer.type).ir
+            return self.offset(pointer, self.constant(offset, -(1 << 63), (1 << 63) - 1, "an offset", node), pointer.type).ir
         return self.temporary(f"getelementptr i8, ptr {pointer.ir}, i64 {self.index(offset, node).ir}", pointer.type).ir
 
     def operation_load(self, node: ast.AST, kind: Any, pointer: Any, offset: Any = 0) -> Value:
-        return self.load_value(self.raw_place(pointer, offset, node), self.kind_argument(kind, node), align=1)
+        wanted = self.value_type(self.kind_argument(kind, node), "load", node)
+        return self.load_value(self.raw_place(pointer, offset, node), wanted, align=1)
 
     def operation_store(self, node: ast.AST, pointer: Any, value: Any, offset: Any = 0) -> None:
         if not isinstance(value, Value):
-            value = self.coerce(value, self.target_of(pointer, node), "the pointer's target gives a literal its type")
+            value = self.coerce(value, self.value_at(pointer, node), "the pointer's target gives a literal its type")
+        self.value_type(value.type, "store", node)
         self.store_value(value, self.raw_place(pointer, offset, node), align=1)
 
     def operation_volatile_load(self, node: ast.AST, pointer: Any) -> Value:
-        return self.load_value(pointer.ir, self.target_of(pointer, node), modifier="volatile ")
+        return self.load_value(pointer.ir, self.value_at(pointer, node), modifier="volatile ")
 
     def operation_volatile_store(self, node: ast.AST, pointer: Any, value: Any) -> None:
-        kind = self.target_of(pointer, node)
+        kind = self.value_at(pointer, node)
         self.store_value(self.coerce(value, kind, f"the place holds {kind}"), pointer.ir, modifier="volatile ")
 
-    def ordering(self, name: Any, node: ast.AST) -> str:
-        if name not in ORDERINGS:
-            self.error(f"an ordering is one of {', '.join(ORDERINGS)}", node)
+    def ordering(self, name: Any, allowed: tuple[str, ...], node: ast.AST) -> str:
+        if not isinstance(name, str) or name not in allowed:
+            self.error(f"an ordering here is one of {', '.join(allowed)}", node)
         return ORDERINGS[name]
 
-    def operation_atomic_load(self, node: ast.AST, pointer: Any, ordering: Any) -> Value:
+    def atomic_place(self, pointer: Any, node: ast.AST, *, arithmetic: bool = False) -> t.Type:
+        """The type behind a pointer, if the machine reads and writes it whole."""
         kind = self.target_of(pointer, node)
-        return self.temporary(f"load atomic {kind.ir}, ptr {pointer.ir} {self.ordering(ordering, node)}, align {kind.size}", kind)
+        good = isinstance(kind, t.IntegerType) if arithmetic else isinstance(kind, ATOMIC)
+        if not good:
+            self.error(f"{kind} is not atomic{' here' if arithmetic else ''}: integers are", node)
+        return kind
+
+    def operation_atomic_load(self, node: ast.AST, pointer: Any, ordering: Any) -> Value:
+        kind = self.atomic_place(pointer, node)
+        order = self.ordering(ordering, LOADS, node)
+        return self.temporary(f"load atomic {kind.ir}, ptr {pointer.ir} {order}, align {kind.size}", kind)
 
     def operation_atomic_store(self, node: ast.AST, pointer: Any, value: Any, ordering: Any) -> None:
-        kind = self.target_of(pointer, node)
+        kind = self.atomic_place(pointer, node)
         value = self.coerce(value, kind, f"the place holds {kind}")
-        self.line(f"store atomic {kind.ir} {value.ir}, ptr {pointer.ir} {self.ordering(ordering, node)}, align {kind.size}")
+        order = self.ordering(ordering, STORES, node)
+        self.line(f"store atomic {kind.ir} {value.ir}, ptr {pointer.ir} {order}, align {kind.size}")
 
     def operation_atomic_update(self, node: ast.AST, name: Any, pointer: Any, value: Any, ordering: Any) -> Value:
-        kind = self.target_of(pointer, node)
         if name not in UPDATES:
             self.error(f"an atomic update is one of {', '.join(UPDATES)}", node)
+        kind = self.atomic_place(pointer, node, arithmetic=name != "xchg")
         if name in ("max", "min") and isinstance(kind, t.IntegerType) and not kind.signed:
             name = f"u{name}"
         value = self.coerce(value, kind, f"the place holds {kind}")
-        return self.temporary(f"atomicrmw {name} ptr {pointer.ir}, {kind.ir} {value.ir} {self.ordering(ordering, node)}", kind)
+        order = self.ordering(ordering, tuple(ORDERINGS), node)
+        return self.temporary(f"atomicrmw {name} ptr {pointer.ir}, {kind.ir} {value.ir} {order}", kind)
 
-    def operation_compare_exchange(self, node: ast.AST, pointer: Any, expected: Any, desired: Any, ordering: Any) -> Value:
-        kind = self.target_of(pointer, node)
+    def operation_compare_exchange(
+        self, node: ast.AST, pointer: Any, expected: Any, desired: Any, ordering: Any
+    ) -> Value:
+        kind = self.atomic_place(pointer, node)
+        if isinstance(kind, t.FloatType):
+            self.error(f"{kind} cannot be compared and exchanged: integers and pointers can", node)
         old, new = (self.coerce(v, kind, f"the place holds {kind}") for v in (expected, desired))
-        order = self.ordering(ordering, node)
+        order = self.ordering(ordering, tuple(ORDERINGS), node)
         failure = {"release": "monotonic", "acq_rel": "acquire"}.get(order, order)
         pair = f"cmpxchg ptr {pointer.ir}, {kind.ir} {old.ir}, {kind.ir} {new.ir} {order} {failure}"
         found = self.temporary(pair, kind)
         return self.temporary(f"extractvalue {{ {kind.ir}, i1 }} {found.ir}, 0", kind)
 
     def operation_fence(self, node: ast.AST, ordering: Any) -> None:
-        self.line(f"fence {self.ordering(ordering, node)}")
+        self.line(f"fence {self.ordering(ordering, FENCES, node)}")
 
     def bulk(self, name: str, node: ast.AST, destination: Any, source: Any, size: Any) -> None:
         to, source = self.pointer_argument(destination, node), self.pointer_argument(source, node)
@@ -177,9 +211,10 @@ class Intrinsics(Calls):
 
     def operation_stack(self, node: ast.AST, kind: Any, count: Any = 1) -> Value:
         target = self.kind_argument(kind, node)
-        if not isinstance(count, int):
-            self.error("the count is a compile-time number", node)
-        return Value(self.alloca("room", target, count), t.PointerType(target))
+        if target == t.VOID:
+            self.error("void takes no room", node)
+        many = self.constant(count, 1, 1 << 20, "the count", node)
+        return Value(self.alloca("room", target, many), t.PointerType(target.of if isinstance(target, t.ArrayType) else target))
 
     def address_of(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Attribute | ast.Subscript):
@@ -197,6 +232,8 @@ class Intrinsics(Calls):
     def bit_count(self, name: str, value: Any, node: ast.AST) -> Value:
         if not isinstance(value, Value) or not isinstance(value.type, t.IntegerType):
             self.error("an integer with a type is needed here", node)
+        if name == "bswap" and value.type.bits == 8:
+            return value
         kind = value.type.ir
         extra = ", i1 false" if name in ("ctlz", "cttz") else ""
         self.unit.declare(f"declare {kind} @llvm.{name}.{kind}({kind}{', i1' if extra else ''})")
@@ -206,6 +243,8 @@ class Intrinsics(Calls):
         if not isinstance(value, Value) or not isinstance(value.type, t.IntegerType):
             self.error("an integer with a type is rotated", node)
         kind = value.type
+        if isinstance(count, Value) and not isinstance(count.type, t.IntegerType):
+            self.error(f"a count of bits is an integer, not {count.type}", node)
         count = self.convert(count, kind)
         self.unit.declare(f"declare {kind.ir} @llvm.{name}.{kind.ir}({kind.ir}, {kind.ir}, {kind.ir})")
         call = f"call {kind.ir} @llvm.{name}.{kind.ir}({kind.ir} {value.ir}, {kind.ir} {value.ir}, {kind.ir} {count.ir})"
@@ -257,24 +296,34 @@ class Intrinsics(Calls):
 
     # ---------------------------------------------------------------- vectors
 
+    def lanes(self, kind: t.Type, lane: Any, node: ast.AST) -> str:
+        """LLVM's type of 16 bytes seen as lanes of `kind`; `lane` must be one of them."""
+        if not isinstance(kind, t.IntegerType | t.FloatType):
+            self.error(f"a lane is a number, not {kind}", node)
+        self.constant(lane, 0, 16 // kind.size - 1, "a lane", node)
+        return f"<{16 // kind.size} x {kind.ir}>"
+
+    def vector_as(self, vector: Any, shape: str, node: ast.AST) -> Value:
+        """A v128 seen as lanes."""
+        if not isinstance(vector, Value) or vector.type != t.V128:
+            self.error("a v128 is needed here", node)
+        return self.temporary(f"bitcast {t.V128.ir} {vector.ir} to {shape}", t.V128) if shape != t.V128.ir else vector
+
     def operation_extract_lane(self, node: ast.AST, vector: Any, kind: Any, lane: Any) -> Value:
         element = self.kind_argument(kind, node)
-        shape = f"<{16 // element.size} x {element.ir}>"
-        seen = self.temporary(f"bitcast {t.V128.ir} {vector.ir} to {shape}", t.V128) if shape != t.V128.ir else vector
-        return self.temporary(f"extractelement {shape} {seen.ir}, i32 {int(lane)}", element)
-
-    def insert(self, vector: str, value: Value, lane: int) -> Value:
-        shape = f"<{16 // value.type.size} x {value.type.ir}>"
-        made = self.temporary(f"insertelement {shape} {vector}, {value.type.ir} {value.ir}, i32 {lane}", t.V128)
-        return self.temporary(f"bitcast {shape} {made.ir} to {t.V128.ir}", t.V128) if shape != t.V128.ir else made
+        shape = self.lanes(element, lane, node)
+        return self.temporary(f"extractelement {shape} {self.vector_as(vector, shape, node).ir}, i32 {lane}", element)
 
     def operation_insert_lane(self, node: ast.AST, vector: Any, value: Any, lane: Any) -> Value:
-        shape = f"<{16 // value.type.size} x {value.type.ir}>"
-        seen = self.temporary(f"bitcast {t.V128.ir} {vector.ir} to {shape}", t.V128) if shape != t.V128.ir else vector
-        return self.insert(seen.ir, value, int(lane))
+        if not isinstance(value, Value):
+            self.error("the type of a lane is the value's: write it, as in insert_lane(v, i32(1), 0)", node)
+        shape = self.lanes(value.type, lane, node)
+        seen = self.vector_as(vector, shape, node)
+        made = self.temporary(f"insertelement {shape} {seen.ir}, {value.type.ir} {value.ir}, i32 {lane}", t.V128)
+        return self.temporary(f"bitcast {shape} {made.ir} to {t.V128.ir}", t.V128) if shape != t.V128.ir else made
 
     def operation_vector_of(self, node: ast.AST, value: Any) -> Value:
-        return self.insert("poison", value, 0)
+        return self.operation_insert_lane(node, Value("poison", t.V128), value, 0)
 
     # ---------------------------------------------------------------- control
 
@@ -291,6 +340,7 @@ class Intrinsics(Calls):
 
     def operation_select(self, node: ast.AST, condition: Any, left: Any, right: Any) -> Value:
         a, b, kind = self.same_type(left, right, node)
+        self.value_type(kind, "select", node)
         test = self.coerce(condition, t.BOOL, "the first argument of select is a bool")
         return self.temporary(f"select i1 {test.ir}, {kind.ir} {a.ir}, {kind.ir} {b.ir}", kind)
 

@@ -6,7 +6,25 @@ from typing import Any
 from greenbeat.native import language
 from greenbeat.native import types as t
 from greenbeat.native.intrinsics import Intrinsics
-from greenbeat.native.values import Local, Loop, Scope, Value
+from greenbeat.native.values import Local, Loop, Value
+from greenbeat.native.writer import PathEnd
+
+UNSUPPORTED: dict[type[ast.stmt], str] = {
+    ast.FunctionDef: "a function inside a function",
+    ast.AsyncFunctionDef: "an async function",
+    ast.ClassDef: "a class inside a function",
+    ast.Delete: "`del`",
+    ast.With: "`with`",
+    ast.AsyncWith: "`async with`",
+    ast.AsyncFor: "`async for`",
+    ast.Raise: "`raise`",
+    ast.Try: "`try`",
+    ast.TryStar: "`try`",
+    ast.Import: "`import`",
+    ast.ImportFrom: "`import`",
+    ast.Global: "`global`",
+    ast.Nonlocal: "`nonlocal`",
+}
 
 
 class Statements(Intrinsics):
@@ -20,8 +38,11 @@ class Statements(Intrinsics):
             self.at(statement)
             method = getattr(self, f"statement_{type(statement).__name__}", None)
             if method is None:
-                self.error(f"`{type(statement).__name__}` statements are not part of native code", statement)
-            method(statement)
+                self.error(f"{UNSUPPORTED.get(type(statement), type(statement).__name__)} is not part of native code", statement)
+            try:
+                method(statement)
+            except PathEnd:
+                return
 
     def statement_Pass(self, node: ast.Pass) -> None:
         pass
@@ -32,17 +53,15 @@ class Statements(Intrinsics):
 
     def statement_Return(self, node: ast.Return) -> None:
         value = self.expression(node.value) if node.value is not None else None
-        if not self.live:
-            return
         scope = self.scope
         if scope is self.root:
             self.finish(value, node)
             return
         scope.returned += 1
-        if scope.returns is None and not isinstance(value, Value):
-            scope.static_result = value
-            if scope.returned > 1 or scope.result is not None:
+        if scope.returns is None and (scope.static_result is not None or not isinstance(value, Value)):
+            if scope.returned > 1 and not (value is None and scope.static_result is None and scope.result is None):
                 self.error("an inline function without a result type returns a compile-time value in one place only")
+            scope.static_result = value
         elif scope.returns != t.VOID or value is not None:
             if scope.result is None:
                 assert scope.returns is not None or isinstance(value, Value)
@@ -73,9 +92,7 @@ class Statements(Intrinsics):
     def statement_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
             self.error("assign to one name at a time")
-        value = self.expression(node.value)
-        if self.live:
-            self.assign(node.targets[0], value)
+        self.assign(node.targets[0], self.expression(node.value))
 
     def statement_AnnAssign(self, node: ast.AnnAssign) -> None:
         kind = self.type_of(self.expression(node.annotation))
@@ -83,14 +100,14 @@ class Statements(Intrinsics):
             self.error("this annotation is no native type", node.annotation)
         if not isinstance(node.target, ast.Name):
             self.error("only names are annotated")
-        known = self.scope.names.get(node.target.id)
-        if isinstance(known, Local) and known.type != kind:
-            self.error(f"{node.target.id} is {known.type} already")
-        if node.value is None:
-            if known is None:
-                self.scope.names[node.target.id] = Local(self.alloca(node.target.id, kind), kind)
-            return
-        self.assign_name(node.target.id, self.expression(node.value), kind)
+        name = node.target.id
+        if node.value is not None:
+            self.assign_name(name, self.expression(node.value), kind)
+        elif name in self.scope.names:
+            self.error(f"{name} has a type already")
+        else:
+            kind = self.value_type(kind, f"{name} cannot be a variable", node.annotation)
+            self.scope.names[name] = Local(self.alloca(name, kind), kind)
 
     def statement_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
@@ -99,7 +116,7 @@ class Statements(Intrinsics):
             self.assign_name(node.target.id, new)
             return
         place, kind = self.place(node.target)
-        old = self.load_value(place.ir, kind)
+        old = self.read_place(place, kind)
         new = self.binary(node.op, old, self.expression(node.value), node)
         self.store_value(self.coerce(new, kind, f"this place holds {kind}"), place.ir)
 
@@ -140,8 +157,6 @@ class Statements(Intrinsics):
 
     def statement_If(self, node: ast.If) -> None:
         condition = self.condition(node.test)
-        if not self.live:
-            return
         if not isinstance(condition, Value):
             self.statements(node.body if condition else node.orelse)
             return
@@ -219,15 +234,19 @@ class Statements(Intrinsics):
         """`for i in range(...)`: the counter has the type of the first bound that has one, else i64."""
         if not isinstance(node.target, ast.Name):
             self.error("a range is counted by one name", node.target)
-        bounds = [self.expression(a) for a in call.args]
+        bounds = self.arguments(call)
+        if not 1 <= len(bounds) <= 3:
+            self.error(f"range takes 1 to 3 arguments, not {len(bounds)}", call)
         kind = next((b.type for b in bounds if isinstance(b, Value)), t.I64)
         if not isinstance(kind, t.IntegerType):
             self.error(f"range needs integers, not {kind}", call)
         step = bounds[2] if len(bounds) == 3 else 1
-        if not isinstance(step, int) or step == 0:
+        if not isinstance(step, int) or isinstance(step, bool) or step == 0 or not kind.fits(step):
             self.error("the step of a native range is a compile-time number other than 0", call)
         first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
-        last_value = self.coerce(last, kind, f"the range counts in {kind}")
+        if not kind.signed and any(isinstance(b, int) and b < 0 for b in (first, last)):
+            self.error(f"a range of {kind} never goes below 0", call)
+        end = self.coerce(last, kind, f"the range counts in {kind}")
         counter = self.alloca("counter", kind)
         self.store_value(self.coerce(first, kind, f"the range counts in {kind}"), counter)
         head, body, again, after = (self.label(s) for s in ("head", "body", "again", "after"))
@@ -235,7 +254,7 @@ class Statements(Intrinsics):
         self.start(head)
         current = self.load_value(counter, kind)
         comparison = ("s" if kind.signed else "u") + ("lt" if step > 0 else "gt")
-        self.branch(self.temporary(f"icmp {comparison} {kind.ir} {current.ir}, {last_value.ir}", t.BOOL), body, after)
+        self.branch(self.temporary(f"icmp {comparison} {kind.ir} {current.ir}, {end.ir}", t.BOOL), body, after)
         loop = Loop(again, after, [set(self.scope.assigned)])
         self.start(body)
         self.assign_name(node.target.id, current)
@@ -243,26 +262,58 @@ class Statements(Intrinsics):
         self.jump(again)
         self.start(again)
         count = self.load_value(counter, kind)
+        if abs(step) != 1:
+            # The next number may be beyond what the type can hold: stop before counting there.
+            near, far = (count, end) if step > 0 else (end, count)
+            left = self.temporary(f"sub {kind.ir} {far.ir}, {near.ir}", kind)
+            more = self.label("more")
+            self.branch(self.temporary(f"icmp ugt {kind.ir} {left.ir}, {abs(step)}", t.BOOL), more, after)
+            self.start(more)
         self.store_value(self.temporary(f"add {kind.ir} {count.ir}, {step}", kind), counter)
         self.jump(head)
         self.leave_loop(loop)
 
     def for_unroll(self, node: ast.For, call: ast.Call) -> None:
         """The body once for each compile-time item, with the name bound to it."""
-        items = self.expression(call.args[0])
-        if isinstance(items, Value):
-            self.error("unroll needs items known at compile time", call)
+        arguments = self.arguments(call)
+        if len(arguments) != 1 or isinstance(arguments[0], Value):
+            self.error("unroll takes one sequence known at compile time", call)
         targets = [node.target] if isinstance(node.target, ast.Name) else getattr(node.target, "elts", [])
-        for item in items:
-            for target, value in zip(targets, [item] if isinstance(node.target, ast.Name) else item, strict=True):
-                assert isinstance(target, ast.Name)
-                self.scope.names[target.id] = value
-                self.scope.assigned.add(target.id)
-            after = self.label("after")
-            loop = Loop(after, after)
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        for name in names:
+            if isinstance(self.scope.names.get(name), Local):
+                self.error(f"{name} is a variable already; the names of unroll are known at compile time", node.target)
+        after = self.label("after")
+        exits: list[set[str]] = []
+        for item in self.items(arguments[0], call):
+            values = [item] if isinstance(node.target, ast.Name) else self.items(item, node.target)
+            if len(values) != len(targets) or len(names) != len(targets):
+                self.error(f"{len(values)} values for {len(targets)} names", node.target)
+            for name, value in zip(names, values, strict=True):
+                self.scope.names[name] = value
+                self.scope.assigned.add(name)
+            again = self.label("again")
+            loop = Loop(again, after)
             self.loop_body(loop, node.body)
-            self.jump(after)
+            exits += loop.assigned_at_exit
+            ways = [self.scope.assigned] * self.live + loop.assigned_again
+            self.jump(again)
+            if not ways:
+                break
+            self.scope.assigned = set.intersection(*ways)
+            self.start(again)
+        exits += [self.scope.assigned] * self.live
+        self.jump(after)
+        if exits:
+            self.scope.assigned = set.intersection(*exits)
             self.start(after)
+
+    def items(self, value: Any, node: ast.AST) -> list[Any]:
+        """A compile-time sequence as a list."""
+        try:
+            return list(value)
+        except TypeError:
+            self.error(f"{self.describe(value)} is no sequence known at compile time", node)
 
     def statement_Break(self, node: ast.Break) -> None:
         if not self.scope.loops:
@@ -274,6 +325,7 @@ class Statements(Intrinsics):
     def statement_Continue(self, node: ast.Continue) -> None:
         if not self.scope.loops:
             self.error("`continue` outside a loop")
+        self.scope.loops[-1].assigned_again.append(set(self.scope.assigned))
         self.jump(self.scope.loops[-1].again)
 
     def statement_Match(self, node: ast.Match) -> None:
@@ -326,12 +378,7 @@ class Statements(Intrinsics):
             if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
                 return None
             value = self.expression(pattern.value) if isinstance(pattern, ast.MatchValue) else self
-            if not isinstance(value, int):
+            if not isinstance(value, int) or isinstance(value, bool):
                 self.error("a `case` of native code is a compile-time integer or `_`", pattern)
             values.append(int(value))
         return values
-
-
-def new_scope(outer: Scope, function: language.NativeFunction, stored: frozenset[str]) -> Scope:
-    """The scope of an inline function expanded inside `outer`."""
-    return Scope(function, stored, function.environment, outer=outer)

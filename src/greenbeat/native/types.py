@@ -76,7 +76,19 @@ class IntegerType(Type):
         return value - (1 << self.bits) if self.signed and value >> (self.bits - 1) else value
 
     def __call__(self, value: Any) -> int:
+        if isinstance(value, float):
+            return 0 if value != value else int(max(self.least, min(self.greatest, value)))
         return self.wrap(int(value))
+
+    @property
+    def least(self) -> int:
+        """The smallest value."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def greatest(self) -> int:
+        """The largest value."""
+        return (1 << (self.bits - self.signed)) - 1
 
 
 @dataclass(frozen=True, repr=False)

@@ -74,7 +74,8 @@ class Unit:
         if isinstance(function, ExternFunction):
             params = [p.ir for p in function.params] + (["..."] if function.variadic else [])
             attributes = f" {function.attributes}" if function.attributes else ""
-            self.declare(f"declare {function.returns.ir} {name}({', '.join(params)}){attributes}")
+            if function.symbol not in self.externs:
+                self.declare(f"declare {function.returns.ir} {name}({', '.join(params)}){attributes}")
             self.externs.add(function.symbol)
         elif self.is_external(function) and not self.owns(function.module):
             kind = function.type

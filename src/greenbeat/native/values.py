@@ -4,6 +4,7 @@ A value known only at run time is a `Value`: an LLVM operand and its type. Anyth
 Python object: a number, a type, a function, a tuple of those. Compile-time numbers have no width until they meet one.
 """
 
+import ast
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,11 +31,12 @@ class Local:
 
 @dataclass
 class Loop:
-    """Where `continue` and `break` go, and which names are assigned whenever the loop is left."""
+    """Where `continue` and `break` go, and which names are assigned each time they do."""
 
     again: str
     after: str
     assigned_at_exit: list[set[str]] = field(default_factory=list)
+    assigned_again: list[set[str]] = field(default_factory=list)
 
 
 @dataclass
@@ -55,3 +57,4 @@ class Scope:
     debug_scope: str = ""
     called_at: str = ""
     outer: "Scope | None" = None
+    call: ast.AST | None = None

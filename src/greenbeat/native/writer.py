@@ -7,6 +7,7 @@ faster than names.
 
 import ast
 import builtins
+import linecache
 from typing import Any, NoReturn
 
 from greenbeat.native import types as t
@@ -15,6 +16,10 @@ from greenbeat.native.language import NativeFunction, Static
 from greenbeat.native.source import function_tree, stored_names
 from greenbeat.native.unit import Unit
 from greenbeat.native.values import Local, Scope, Value
+
+
+class PathEnd(Exception):
+    """Raised inside an expression when it turns out to leave the function, so that no code is written after that."""
 
 
 class Writer:
@@ -86,17 +91,27 @@ class Writer:
     def alloca(self, name: str, kind: t.Type, count: int = 1) -> str:
         """A stack slot at the top of the function."""
         self.labels += 1
-        slot = f"%{name}.{self.labels}"
+        slot = f"%{name}.{self.labels}" if name.isascii() else f"%v.{self.labels}"
         many = f", i64 {count}" if count != 1 else ""
         self.allocas.append(f"  {slot} = alloca {kind.memory_ir}{many}, align {max(kind.align, 1)}")
         return slot
 
     def error(self, message: str, node: ast.AST | None = None) -> NoReturn:
         """Refuse to compile, at `node` or at the node being compiled."""
-        node = node or self.node
-        code = self.scope.function.code
-        line = getattr(node, "lineno", code.co_firstlineno)
-        raise NativeError(message, code.co_filename, line, getattr(node, "col_offset", 0) + 1)
+        error = NativeError(message, *self.position(node or self.node, self.scope))
+        scope = self.scope
+        while scope.outer is not None and scope.call is not None:
+            file, line, _ = self.position(scope.call, scope.outer)
+            error.add_note(f"{scope.function.python.__name__} is expanded at {file}:{line}")
+            scope = scope.outer
+        raise error
+
+    def position(self, node: ast.AST, scope: Scope) -> tuple[str, int, int]:
+        """File, line and column of a node, as an editor counts."""
+        code = scope.function.code
+        line, offset = getattr(node, "lineno", code.co_firstlineno), getattr(node, "col_offset", 0)
+        before = linecache.getline(code.co_filename, line).encode()[:offset]
+        return code.co_filename, line, len(before.decode("utf-8", "ignore")) + 1
 
     def at(self, node: ast.AST) -> None:
         """Note where the instructions that follow come from."""
@@ -129,13 +144,13 @@ class Writer:
                     self.scope.names[name] = value
                     self.scope.assigned.add(name)
                     return
-            kind = kind or value.type
-            if kind == t.VOID:
-                self.error(f"{name} is given the result of a call that returns nothing")
+            kind = self.value_type(kind or value.type, f"{name} cannot be a variable")
             local = Local(self.alloca(name, kind), kind)
             self.scope.names[name] = local
         elif not isinstance(local, Local):
-            self.error(f"{name} is a compile-time value here and cannot be assigned again")
+            self.error(f"{name} is known at compile time here and cannot be assigned again")
+        elif kind is not None and kind != local.type:
+            self.error(f"{name} is {local.type} already")
         self.store_value(self.coerce(value, local.type, f"{name} is {local.type}"), local.slot)
         self.scope.assigned.add(name)
 
@@ -181,3 +196,11 @@ class Writer:
         if kind == t.BOOL:
             value = self.temporary(f"zext i1 {value.ir} to i8", kind)
         self.line(f"store {modifier}{kind.memory_ir} {value.ir}, ptr {slot}, align {align or kind.align}")
+
+    def value_type(self, kind: t.Type, context: str, node: ast.AST | None = None) -> t.Type:
+        """`kind`, if values of it exist outside memory."""
+        if isinstance(kind, t.VoidType):
+            self.error(f"{context}: there is no value here", node)
+        if isinstance(kind, t.StructType | t.ArrayType):
+            self.error(f"{context}: a whole {kind} is no value, it has an address only (room for one is made by stack(...))", node)
+        return kind
