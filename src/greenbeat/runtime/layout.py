@@ -27,7 +27,9 @@ PAGE = 65536
 # Room above `Task.limit` that frames need not check for; a function with a larger frame checks it itself.
 STACK_MARGIN = 32768
 
-UNMETERED, METERED = 0, 1
+# The variants of a function's code: without and with fuel, plus EXPLICIT where memory 0 has no guard pages.
+UNMETERED, METERED, EXPLICIT = 0, 1, 2
+VARIANTS = 4
 
 # Task.status
 FINISHED, TRAPPED, SUSPENDED, RAISED = 0, 1, 2, 3
@@ -53,7 +55,7 @@ class SignatureType:
 
 @struct
 class Function:
-    """A function of a module; imported ones have no body. `entry[METERED]` charges fuel. Zero until translated."""
+    """A function of a module; imported ones have no body. `entry` has its code by variant, zero until translated."""
 
     signature: ptr[SignatureType]
     body: ptr[u8]
@@ -61,8 +63,8 @@ class Function:
     type_index: u32
     index: u32
     frame_size: u32
-    entry: array[ptr[u8], 2]
-    code_size: array[u32, 2]
+    entry: array[ptr[u8], VARIANTS]
+    code_size: array[u32, VARIANTS]
 
 
 @struct
@@ -198,9 +200,8 @@ class Module:
     code: ptr[void]
     code_end: ptr[u8]
     translated_bytes: u64
-    # How loads and stores of memory 0 are checked: 0 by guard pages, 1 explicitly. Chosen when the first instance is made.
-    explicit_bounds: u32
-    lock: u32
+    # Bytes of the largest frame of any translated function.
+    largest_frame: u64
     # In the order of the bytes; `section_capacity` is how many `sections` has room for.
     sections: ptr[Section]
     section_count: u32
@@ -209,12 +210,17 @@ class Module:
 
 @struct
 class Memory:
-    """A linear memory. `base` never changes. With `guarded`, `reserved` covers every 32-bit address plus offset."""
+    """A linear memory. `base` never changes. With `guarded`, `reserved` covers every 32-bit address plus offset.
+
+    Sizes are in bytes, except `maximum`, which is in pages. `limit` is what the host allows.
+    """
 
     base: ptr[u8]
     length: u64
     maximum: u64
     reserved: u64
+    limit: u64
+    committed: u64
     is_64: bool
     guarded: bool
     page_bits: u32
@@ -222,11 +228,12 @@ class Memory:
 
 @struct
 class Table:
-    """A table. An element is a FunctionInstance's or a Python object's address, or 0."""
+    """A table. An element is a FunctionInstance's or a Python object's address, or 0. `limit` is what the host allows."""
 
     elements: ptr[u64]
     length: u64
     maximum: u64
+    limit: u64
     capacity: u64
     kind: u32
     is_64: bool
@@ -246,7 +253,7 @@ class FunctionInstance:
 
 @struct
 class Instance:
-    """A module's instance. Own globals follow it, 16 bytes each."""
+    """A module's instance. Own globals follow it, 16 bytes each. `bounds` is EXPLICIT if memory 0 has no guard pages, else 0."""
 
     memory: ptr[Memory]
     module: ptr[Module]
@@ -262,14 +269,25 @@ class Instance:
     task: ptr["Task"]
     memory_limit: u64
     table_limit: u64
+    bounds: u32
+    # The limits of a call from Python: fuel left (if `metered`), bytes of stack, nanoseconds (0: no limit), nested calls.
+    metered: u32
+    fuel: i64
+    stack_limit: u64
+    time_limit: u64
+    depth_limit: u32
+    # No calls from Python any more.
+    closed: u32
 
 
 @struct
 class Task:
     """A running, suspended or finished call chain, on its own stack of slots."""
 
+    # Frames may not begin above. The pacemaker makes it 0, so that the next call looks at the pulse; `ceiling` is the true one.
     limit: ptr[u8]
     pulse: u32
+    # UNMETERED or METERED.
     mode: u32
     status: u32
     trap: u32
@@ -282,6 +300,10 @@ class Task:
     top: ptr[u8]
     stack: ptr[u8]
     stack_end: ptr[u8]
+    ceiling: ptr[u8]
+    # Whose fuel is used (null: only this call's own) and what of that fuel this call may not use.
+    payer: ptr[Instance]
+    reserve: i64
     depth: u32
     depth_limit: u32
     native_stack: ptr[u8]

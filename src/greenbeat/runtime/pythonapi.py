@@ -1,0 +1,221 @@
+"""CPython's C API as native code sees it: what of it is used, by name.
+
+Only functions are used, and of objects only the two words that every object begins with, so that one compiled engine serves
+every CPython from 3.11 on. Functions return null (or -1) with an exception set, as in C; "new" results are owned by the
+caller.
+
+    object ─▶ │ reference count │ type │ what its type adds ...
+"""
+
+from greenbeat.native import extern, f64, i32, i64, inline, ptr, struct, u8, u32, u64, void
+
+
+@struct
+class Object:
+    """The head of every Python object (`PyObject_HEAD`)."""
+
+    reference_count: i64
+    type: ptr[void]
+
+
+@struct
+class Slot:
+    """`PyType_Slot`: a number from `typeslots.h` and what it is for the type."""
+
+    number: i32
+    value: ptr[void]
+
+
+@struct
+class Spec:
+    """`PyType_Spec`: what `PyType_FromSpec` makes a type of."""
+
+    name: ptr[u8]
+    size: i32
+    item_size: i32
+    flags: u32
+    slots: ptr[Slot]
+
+
+@struct
+class Member:
+    """`PyMemberDef`: a field of an object as an attribute."""
+
+    name: ptr[u8]
+    type: i32
+    offset: i64
+    flags: i32
+    doc: ptr[u8]
+
+
+# Numbers of `typeslots.h`, `structmember.h` and `object.h`; they are part of the stable ABI.
+BF_GETBUFFER, TP_CALL, TP_CLEAR, TP_DEALLOC, TP_MEMBERS, TP_TRAVERSE, TP_FREE = 1, 50, 51, 52, 72, 71, 74
+MEMBER_OBJECT, MEMBER_UNSIGNED, MEMBER_SIZE = 6, 18, 19
+MEMBER_READ_ONLY = 1
+BASE_TYPE, HAVE_GC, HAVE_VECTORCALL, DEFAULT_FLAGS = 1 << 10, 1 << 14, 1 << 11, 1 << 18
+# The top bit of a vectorcall's count: the callee may use the word before the arguments.
+VECTORCALL_ROOM = 1 << 63
+
+
+@extern
+def Py_IncRef(item: ptr[Object]) -> None: ...
+
+
+@extern
+def Py_DecRef(item: ptr[Object]) -> None: ...
+
+
+@extern
+def Py_EnterRecursiveCall(where: ptr[u8]) -> i32: ...
+
+
+@extern
+def Py_LeaveRecursiveCall() -> None: ...
+
+
+@extern
+def PyErr_Occurred() -> ptr[Object]: ...
+
+
+@extern
+def PyErr_Clear() -> None: ...
+
+
+@extern
+def PyErr_CheckSignals() -> i32: ...
+
+
+@extern
+def PyErr_NoMemory() -> ptr[Object]: ...
+
+
+@extern
+def PyErr_Fetch(kind: ptr[ptr[Object]], value: ptr[ptr[Object]], traceback: ptr[ptr[Object]]) -> None: ...
+
+
+@extern
+def PyErr_NormalizeException(kind: ptr[ptr[Object]], value: ptr[ptr[Object]], traceback: ptr[ptr[Object]]) -> None: ...
+
+
+@extern
+def PyErr_Restore(kind: ptr[Object], value: ptr[Object], traceback: ptr[Object]) -> None: ...
+
+
+@extern
+def PyException_SetTraceback(value: ptr[Object], traceback: ptr[Object]) -> i32: ...
+
+
+@extern
+def PyLong_AsLongLong(item: ptr[Object]) -> i64: ...
+
+
+@extern
+def PyLong_AsUnsignedLongLong(item: ptr[Object]) -> u64: ...
+
+
+@extern
+def PyLong_FromLongLong(value: i64) -> ptr[Object]: ...
+
+
+@extern
+def PyLong_FromUnsignedLongLong(value: u64) -> ptr[Object]: ...
+
+
+@extern
+def PyNumber_Index(item: ptr[Object]) -> ptr[Object]: ...
+
+
+@extern
+def PyFloat_AsDouble(item: ptr[Object]) -> f64: ...
+
+
+@extern
+def PyFloat_FromDouble(value: f64) -> ptr[Object]: ...
+
+
+@extern
+def PyBytes_FromStringAndSize(data: ptr[u8], size: i64) -> ptr[Object]: ...
+
+
+@extern
+def PyTuple_New(size: i64) -> ptr[Object]: ...
+
+
+@extern
+def PyTuple_Size(item: ptr[Object]) -> i64: ...
+
+
+@extern
+def PyTuple_GetItem(item: ptr[Object], index: i64) -> ptr[Object]: ...
+
+
+@extern
+def PyTuple_SetItem(item: ptr[Object], index: i64, value: ptr[Object]) -> i32: ...
+
+
+@extern
+def PyObject_Vectorcall(
+    callee: ptr[Object], arguments: ptr[ptr[Object]], count: u64, keywords: ptr[Object]
+) -> ptr[Object]: ...
+
+
+@extern(variadic=True)
+def PyObject_CallFunction(callee: ptr[Object], form: ptr[u8]) -> ptr[Object]: ...
+
+
+@extern
+def PyVectorcall_Call(callee: ptr[Object], arguments: ptr[Object], keywords: ptr[Object]) -> ptr[Object]: ...
+
+
+@extern
+def PyObject_GetBuffer(item: ptr[Object], view: ptr[void], flags: i32) -> i32: ...
+
+
+@extern
+def PyBuffer_FillInfo(view: ptr[void], owner: ptr[Object], data: ptr[void], size: i64, readonly: i32, flags: i32) -> i32: ...
+
+
+@extern
+def PyBuffer_Release(view: ptr[void]) -> None: ...
+
+
+@extern
+def PyObject_ClearWeakRefs(item: ptr[Object]) -> None: ...
+
+
+@extern
+def PyObject_GC_UnTrack(item: ptr[Object]) -> None: ...
+
+
+@extern
+def PyType_FromSpec(spec: ptr[Spec]) -> ptr[Object]: ...
+
+
+@extern
+def PyType_GenericAlloc(kind: ptr[void], count: i64) -> ptr[Object]: ...
+
+
+@extern
+def PyType_GetSlot(kind: ptr[void], number: i32) -> ptr[void]: ...
+
+
+@extern
+def PyEval_SaveThread() -> ptr[void]: ...
+
+
+@extern
+def PyEval_RestoreThread(state: ptr[void]) -> None: ...
+
+
+@inline
+def new_reference(item: ptr[Object]) -> ptr[Object]:
+    """The object, owned once more."""
+    Py_IncRef(item)
+    return item
+
+
+@inline
+def drop(item: ptr[Object]) -> None:
+    """Give up a reference that may be null."""
+    if item is not None:
+        Py_DecRef(item)

@@ -1,0 +1,71 @@
+"""What the engine asks of the operating system: mappings, threads, clocks. Linux and macOS differ in a few numbers only."""
+
+import sys
+
+from greenbeat.native import cast, extern, i32, i64, inline, native, ptr, stack, struct, u8, u32, u64, void
+
+LINUX = sys.platform == "linux"
+READ, WRITE, NONE = 1, 2, 0
+PRIVATE = 2
+ANONYMOUS = 0x20 if LINUX else 0x1000
+NO_RESERVE = 0x4000 if LINUX else 0x40
+DONT_NEED = 4 if LINUX else 5
+CLOCK_MONOTONIC = 1 if LINUX else 6
+MEMBARRIER_NUMBERS = {"x86_64": 324, "aarch64": 283}
+# Protection changes in these steps: a multiple of every page size in use.
+GRANULE = 65536
+
+
+@struct
+class TimeSpec:
+    """`struct timespec`."""
+
+    seconds: i64
+    nanoseconds: i64
+
+
+@extern
+def mmap(address: ptr[void], size: u64, protection: i32, flags: i32, file: i32, offset: i64) -> ptr[u8]: ...
+
+
+@extern
+def munmap(address: ptr[void], size: u64) -> i32: ...
+
+
+@extern
+def mprotect(address: ptr[void], size: u64, protection: i32) -> i32: ...
+
+
+@extern
+def madvise(address: ptr[void], size: u64, advice: i32) -> i32: ...
+
+
+@extern
+def realloc(memory: ptr[void], size: u64) -> ptr[void]: ...
+
+
+@extern
+def clock_gettime(clock: i32, time: ptr[TimeSpec]) -> i32: ...
+
+
+@extern
+def usleep(microseconds: u32) -> i32: ...
+
+
+@extern(variadic=True)
+def syscall(number: i64) -> i64: ...
+
+
+@inline
+def reserve(size: u64) -> ptr[u8]:
+    """Address space without memory behind it; null when there is none."""
+    found = mmap(None, size, NONE, PRIVATE | ANONYMOUS | NO_RESERVE, -1, 0)
+    return cast(ptr[u8], 0) if cast(i64, found) == -1 else found
+
+
+@native
+def now() -> u64:
+    """Nanoseconds of the monotonic clock."""
+    time = stack(TimeSpec)
+    clock_gettime(CLOCK_MONOTONIC, time)
+    return u64(time.seconds) * 1_000_000_000 + u64(time.nanoseconds)
