@@ -1,0 +1,52 @@
+"""Handlers of unconditional branches and of `br_table`.
+
+    0          8         12               16
+    │ handler  │ target  │                                          br: target as a distance from the cell
+    │ handler  │ count   │ index's slot   │ target 0 │ target 1 │ … │ default         br_table
+
+Backward branches poll; a `br_table` reaches a loop's start through a `br` of its own.
+"""
+
+from functools import lru_cache
+
+from greenbeat.interpreter.convention import FIRST, RESULT, handler, proceed, read
+from greenbeat.interpreter.poll import poll
+from greenbeat.native import i32, i64, load, ptr, select, tail, u8, u32, u64, unlikely, v128
+from greenbeat.runtime.layout import Instance, Task
+
+
+@lru_cache(maxsize=None)
+def branch(backward):
+    """`br`."""
+
+    @handler
+    def run_branch(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        target = ip + load(i32, ip, RESULT)
+        if backward:
+            if unlikely(task.pulse != 0):
+                return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+        proceed(target, accumulator, float_accumulator)
+
+    return run_branch
+
+
+@lru_cache(maxsize=None)
+def branch_table(index):
+    """`br_table`: the default's target stands behind the others."""
+
+    @handler
+    def run_branch_table(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        count = load(u32, ip, RESULT)
+        wanted = read(index, u32, FIRST, ip, sp, accumulator, float_accumulator)
+        chosen = select(wanted < count, wanted, count)
+        proceed(ip + load(i32, ip + 16, u64(chosen) * 4), accumulator, float_accumulator)
+
+    return run_branch_table
+
+

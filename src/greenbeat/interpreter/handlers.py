@@ -1,0 +1,167 @@
+"""The numbering of all handlers, and the table of their addresses that cells are written from.
+
+A handler's number is the base of its family plus the digits of its variant. The translator computes with these numbers; the
+order of variants here is the only place that says what they mean.
+
+    binary    base + 2 * BINARY_VARIANTS  + to slot           branch  base + 4 * variant + 2 * negated + backward
+    unary     base + 2 * UNARY_VARIANTS   + to slot           load    base + 2 * (2... LOAD_VARIANTS + 3 * explicit) + to slot
+"""
+
+from greenbeat.interpreter import access, arithmetic, branches, calls, services, variables
+from greenbeat.interpreter.arithmetic import BINARY_VARIANTS, UNARY_VARIANTS
+from greenbeat.interpreter.convention import ACCUMULATOR, HANDLER, IMMEDIATE, SLOT
+from greenbeat.native import table, u16
+from greenbeat.runtime.layout import (
+    TRAP_NULL_REFERENCE,
+    TRAP_UNREACHABLE,
+    VARIANTS,
+)
+from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
+
+OPCODES = 0x110  # one-byte opcodes, then those behind the prefix 0xFC
+
+functions = []  # by number
+names = []  # what the disassembler calls them
+
+
+def family(members):
+    """Number handlers consecutively; returns the first number."""
+    base = len(functions)
+    for name, function in members:
+        names.append(name)
+        functions.append(function)
+    return base
+
+
+_letters = {SLOT: "s", IMMEDIATE: "i", ACCUMULATOR: "a"}
+
+# ---------------------------------------------------------------- pure operations: bases by opcode
+
+_operation_base = [0] * OPCODES
+_branch_base = [0] * OPCODES
+for _opcode, _operation in OPERATIONS.items():
+    if len(_operation.params) == 2:
+        _operation_base[_opcode] = family(
+            (f"{_operation.name}.{_letters[a]}{_letters[b]}{'.s' if s else ''}", arithmetic.binary(_opcode, a, b, s))
+            for a, b in BINARY_VARIANTS
+            for s in (False, True)
+        )
+    else:
+        _operation_base[_opcode] = family(
+            (f"{_operation.name}.{_letters[a]}{'.s' if s else ''}", arithmetic.unary(_opcode, a, s))
+            for a in UNARY_VARIANTS
+            for s in (False, True)
+        )
+    if _operation.compares:
+        if len(_operation.params) == 2:
+            _branch_base[_opcode] = family(
+                (
+                    f"br_{'un' if n else ''}{'loop' if k else 'if'}.{_operation.name}.{_letters[a]}{_letters[b]}",
+                    arithmetic.branch_binary(_opcode, a, b, n, k),
+                )
+                for a, b in BINARY_VARIANTS
+                for n in (False, True)
+                for k in (False, True)
+            )
+        else:
+            _branch_base[_opcode] = family(
+                (
+                    f"br_{'un' if n else ''}{'loop' if k else 'if'}.{_operation.name}.{_letters[a]}",
+                    arithmetic.branch_unary(_opcode, a, n, k),
+                )
+                for a in UNARY_VARIANTS
+                for n in (False, True)
+                for k in (False, True)
+            )
+
+# ---------------------------------------------------------------- loads and stores
+
+_load_base = [0] * OPCODES
+_general_load = [0] * OPCODES
+for _opcode, _access in LOADS.items():
+    _load_base[_opcode] = family(
+        (
+            f"{_access.name}.{_letters[a]}{'.checked' if e else ''}{'.s' if s else ''}",
+            access.load_handler(_opcode, a, e, s),
+        )
+        for e in (False, True)
+        for a in access.LOAD_VARIANTS
+        for s in (False, True)
+    )
+    _general_load[_opcode] = family(
+        (f"{_access.name}.any{'.s' if s else ''}", access.general_load(_opcode, s)) for s in (False, True)
+    )
+for _opcode, _access in STORES.items():
+    _load_base[_opcode] = family(
+        (
+            f"{_access.name}.{_letters[v]}{_letters[a]}{'.checked' if e else ''}",
+            access.store_handler(_opcode, v, a, e),
+        )
+        for e in (False, True)
+        for v, a in access.STORE_VARIANTS
+    )
+    _general_load[_opcode] = family([(f"{_access.name}.any", access.general_store(_opcode))])
+
+# ---------------------------------------------------------------- moves
+
+_classes = [(k.name, k) for k in variables.CLASSES]
+COPY_PLAIN = family([("copy.plain", variables.copy_plain)])
+CONSTANT_PLAIN = family([("constant.plain", variables.constant_plain)])
+# The next ones are numbered by class: i32, i64, f32, f64.
+COPY = family((f"copy.{n}{'.s' if s else ''}", variables.copy(k, s)) for n, k in _classes for s in (False, True))
+CONSTANT = family((f"constant.{n}{'.s' if s else ''}", variables.constant(k, s)) for n, k in _classes for s in (False, True))
+GLOBAL_GET = family(
+    (f"global.get.{n}{'.imported' if i else ''}{'.s' if s else ''}", variables.global_get(k, i, s))
+    for n, k in _classes
+    for i in (False, True)
+    for s in (False, True)
+)
+GLOBAL_SET = family(
+    (f"global.set.{n}.{_letters[v]}{'.imported' if i else ''}", variables.global_set(k, i, v))
+    for n, k in _classes
+    for i in (False, True)
+    for v in (SLOT, ACCUMULATOR)
+)
+SELECT = family(
+    (f"select.{n}.{_letters[c]}{'.s' if s else ''}", variables.select(k, c, s))
+    for n, k in _classes
+    for c in (SLOT, ACCUMULATOR)
+    for s in (False, True)
+)
+ZERO_MANY = 9
+ZERO = family([("zero", variables.zero(None)), *((f"zero.{n}", variables.zero(n)) for n in range(1, ZERO_MANY))])
+CHECK_FRAME = family([("check_frame", variables.check_frame)])
+CHARGE = family([("charge", variables.charge)])
+
+# ---------------------------------------------------------------- control
+
+BRANCH = family([("br", branches.branch(False)), ("br_loop", branches.branch(True))])
+BRANCH_TABLE = family([("br_table.s", branches.branch_table(SLOT)), ("br_table.a", branches.branch_table(ACCUMULATOR))])
+CALL_UNLINKED = family((f"call.unlinked.{v}", calls.call_unlinked(v)) for v in range(VARIANTS))
+CALL = family([("call", calls.call)])
+CALL_IMPORT = family([("call.import", calls.call_import)])
+CALL_INDIRECT = family(
+    (f"call_indirect.{_letters[o]}.{v}", calls.call_dynamic(o, False, v)) for v in range(VARIANTS) for o in (SLOT, ACCUMULATOR)
+)
+CALL_REF = family((f"call_ref.{v}", calls.call_dynamic(SLOT, True, v)) for v in range(VARIANTS))
+RETURN_NOTHING = family([("return.0", calls.return_nothing)])
+RETURN_VALUE = family(
+    (f"return.{n}.{_letters[o]}", calls.return_value(k, o)) for n, k in _classes for o in (SLOT, ACCUMULATOR)
+)
+RETURN_VALUES = family([("return.n", calls.return_values)])
+TAIL_CALL = family((f"return_call.{v}", calls.tail_call(v)) for v in range(VARIANTS))
+TAIL_CALL_INDIRECT = family((f"return_call_indirect.{v}", calls.tail_call_dynamic(False, v)) for v in range(VARIANTS))
+TAIL_CALL_REF = family((f"return_call_ref.{v}", calls.tail_call_dynamic(True, v)) for v in range(VARIANTS))
+UNREACHABLE = family([("unreachable", services.stop_with(TRAP_UNREACHABLE))])
+NULL_REFERENCE = family([("null_reference", services.stop_with(TRAP_NULL_REFERENCE))])
+
+_first_service = family(services.SERVICES.items())
+SERVICE = {name: _first_service + position for position, name in enumerate(services.SERVICES)}
+
+# ---------------------------------------------------------------- the tables native code uses
+
+handlers = table(HANDLER, functions, name="handlers")
+operation_base = table(u16, _operation_base, name="operation_base")
+branch_base = table(u16, _branch_base, name="branch_base")
+access_base = table(u16, _load_base, name="access_base")
+general_access = table(u16, _general_load, name="general_access")

@@ -1,0 +1,225 @@
+"""Handlers that move values: copies, constants, globals, select, and what a function does on entry.
+
+The *plain* moves leave both accumulators alone, so that a value can be put into its slot between two cells that hand
+something to each other in an accumulator.
+"""
+
+from functools import lru_cache
+
+from greenbeat.interpreter.convention import (
+    FIRST,
+    RESULT,
+    SECOND,
+    SLOT,
+    cold_handler,
+    finish,
+    handler,
+    proceed,
+    read,
+    remember,
+)
+from greenbeat.native import (
+    extract_lane,
+    f32,
+    f64,
+    fill,
+    i64,
+    load,
+    ptr,
+    store,
+    tail,
+    trap,
+    u8,
+    u32,
+    u64,
+    unlikely,
+    v128,
+)
+from greenbeat.runtime.layout import SUSPENDED, TRAP_STACK, Instance, Task
+
+# The four classes of value that are moved differently: by which accumulator holds them, and how wide.
+CLASSES = (u32, u64, f32, f64)
+
+
+@handler
+def copy_plain(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    store(sp, load(u64, sp, load(u32, ip, FIRST)), load(u32, ip, RESULT))
+    proceed(ip + 16, accumulator, float_accumulator)
+
+
+@handler
+def constant_plain(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    store(sp, load(u64, ip, SECOND), load(u32, ip, RESULT))
+    proceed(ip + 24, accumulator, float_accumulator)
+
+
+@lru_cache(maxsize=None)
+def copy(kind, to_slot):
+    """A slot to an accumulator, and to another slot."""
+
+    @handler
+    def run_copy(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = read(SLOT, kind, FIRST, ip, sp, accumulator, float_accumulator)
+        finish(kind, value, to_slot, 16, ip, sp, accumulator, float_accumulator)
+
+    return run_copy
+
+
+@lru_cache(maxsize=None)
+def constant(kind, to_slot):
+    """A constant to an accumulator, and to a slot."""
+
+    @handler
+    def run_constant(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        finish(kind, load(kind, ip, SECOND), to_slot, 24, ip, sp, accumulator, float_accumulator)
+
+    return run_constant
+
+
+@lru_cache(maxsize=None)
+def accumulator_to_slot(kind):
+    """Store an accumulator into a slot, keeping it."""
+
+    @handler
+    def run_accumulator_to_slot(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        if kind == u64:
+            store(sp, accumulator, load(u32, ip, RESULT))
+        else:
+            store(sp, extract_lane(float_accumulator, f64, 0), load(u32, ip, RESULT))
+        proceed(ip + 16, accumulator, float_accumulator)
+
+    return run_accumulator_to_slot
+
+
+@lru_cache(maxsize=None)
+def global_get(kind, imported, to_slot):
+    """A global: an own one at a byte offset from the instance, an imported one through its address."""
+
+    @handler
+    def run_global_get(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        if imported:
+            value = load(kind, instance.globals[load(u32, ip, FIRST)])
+        else:
+            value = load(kind, instance, load(u32, ip, FIRST))
+        finish(kind, value, to_slot, 16, ip, sp, accumulator, float_accumulator)
+
+    return run_global_get
+
+
+@lru_cache(maxsize=None)
+def global_set(kind, imported, value):
+    """Set a global, from a slot or an accumulator."""
+
+    @handler
+    def run_global_set(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        new = read(value, kind, RESULT, ip, sp, accumulator, float_accumulator)
+        if imported:
+            store(instance.globals[load(u32, ip, FIRST)], new)
+        else:
+            store(instance, new, load(u32, ip, FIRST))
+        proceed(ip + 16, accumulator, float_accumulator)
+
+    return run_global_set
+
+
+@lru_cache(maxsize=None)
+def select(kind, condition, to_slot):
+    """`select`: result, condition, and the two values' slots at 16 and 20."""
+
+    @handler
+    def run_select(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        chosen = load(u32, ip, 20)
+        if read(condition, u32, FIRST, ip, sp, accumulator, float_accumulator) != 0:
+            chosen = load(u32, ip, 16)
+        finish(kind, load(kind, sp, chosen), to_slot, 24, ip, sp, accumulator, float_accumulator)
+
+    return run_select
+
+
+# ---------------------------------------------------------------- on entry
+
+
+@lru_cache(maxsize=None)
+def zero(count):
+    """Zero `count` slots, or as many as the cell says."""
+
+    @handler
+    def run_zero(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        if count is None:
+            fill(sp + load(u32, ip, RESULT), 0, 8 * load(u32, ip, FIRST))
+        else:
+            fill(sp + load(u32, ip, RESULT), 0, 8 * count)
+        proceed(ip + 16, accumulator, float_accumulator)
+
+    return run_zero
+
+
+@handler
+def check_frame(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    """A frame larger than the margin: see that the stack has room for it."""
+    if unlikely(u64(load(u32, ip, RESULT)) > u64(task.stack_end - sp)):
+        trap(TRAP_STACK)
+    proceed(ip + 16, accumulator, float_accumulator)
+
+
+@handler
+def charge(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    """Pay for the straight-line run that follows, or stop in front of it."""
+    left = fuel - i64(load(u32, ip, RESULT))
+    if unlikely(left < 0):
+        return tail(suspend(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+    return tail(after_charge(ip, sp, memory, length, task, instance, accumulator, left, float_accumulator))
+
+
+@handler
+def after_charge(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    proceed(ip + 16, accumulator, float_accumulator)
+
+
+@cold_handler
+def suspend(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    """The fuel is out: leave; `resume` comes back to this very cell. The accumulators are kept, a run may begin with one."""
+    remember(ip, sp, task, instance, fuel)
+    task.accumulator = accumulator
+    task.float_accumulator = float_accumulator
+    task.status = SUSPENDED
+
