@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 
 class WorkerError(Exception):
@@ -53,7 +53,7 @@ class Worker:
             self._process.kill()
             self._process.join()
 
-    def __enter__(self) -> "Worker":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -74,6 +74,6 @@ def _serve(pipe: Connection, factory: Callable[[], object]) -> None:
             if served is None:
                 served = factory()
             answer = (True, getattr(served, method)(*arguments))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, the other side reports it)
             answer = (False, "".join(traceback.format_exception_only(error)).strip().splitlines()[0])
         pipe.send(answer)

@@ -40,6 +40,7 @@ class Peer(ABC):
     name: ClassVar[str]
     package: ClassVar[str]
     interprets: ClassVar[bool] = True
+    EMPTY_MODULE: ClassVar[bytes] = b"\0asm\1\0\0\0"
     # A peer so much slower than the others that it is asked for a smaller n, and compared at that n.
     slow: ClassVar[bool] = False
 
@@ -163,12 +164,12 @@ class Winch(Wasmtime):
     def obstacle(self) -> str | None:
         missing = super().obstacle()
         if missing is None:
+            wasmtime = importlib.import_module("wasmtime")
+            config = wasmtime.Config()
+            self.configure(wasmtime, config)
             try:
-                wasmtime = importlib.import_module("wasmtime")
-                config = wasmtime.Config()
-                self.configure(wasmtime, config)
-                wasmtime.Engine(config)
-            except Exception as error:
+                wasmtime.Module(wasmtime.Engine(config), self.EMPTY_MODULE)
+            except wasmtime.WasmtimeError as error:
                 return f"Winch does not run here ({error})"
         return missing
 
@@ -194,7 +195,6 @@ class Wamr(Peer):
     package = "wamr_cli"
 
     RESULT = re.compile(r"0x([0-9a-f]+):i32")
-    EMPTY_MODULE = b"\0asm\1\0\0\0"
 
     def program(self) -> str | None:
         """Where `iwasm` is, if it is anywhere."""
@@ -209,14 +209,14 @@ class Wamr(Peer):
         with tempfile.NamedTemporaryFile(suffix=".wasm") as file:
             file.write(self.EMPTY_MODULE)
             file.flush()
-            tried = subprocess.run([str(packaged), "run", file.name], capture_output=True, text=True)
+            tried = subprocess.run([str(packaged), "run", file.name], capture_output=True, text=True, check=False)
         version = importlib.metadata.version("wamr-bin")
         complaint = (tried.stderr.strip() or tried.stdout.strip() or "nothing").splitlines()[0]
         said = complaint.replace(file.name, "the module")
         return f"no iwasm on the search path or in GREENBEAT_IWASM, and wamr-bin {version} says: {said}"
 
     def version(self) -> str:
-        shown = subprocess.run([str(self.program()), "--version"], capture_output=True, text=True)
+        shown = subprocess.run([str(self.program()), "--version"], capture_output=True, text=True, check=False)
         return shown.stdout.partition("\n")[0].removeprefix("iwasm ")
 
     def load(self, module: bytes, clock: Clock | None = None) -> Run:
@@ -228,7 +228,7 @@ class Wamr(Peer):
 
         def run(n: int) -> int:
             command = [str(self.program()), "--stack-size=1000000", "-f", "run", str(path), str(n)]
-            shown = subprocess.run(command, capture_output=True, text=True)
+            shown = subprocess.run(command, capture_output=True, text=True, check=False)
             result = self.RESULT.search(shown.stdout)
             if not result:
                 raise RuntimeError((shown.stderr or shown.stdout).strip() or f"it ended with status {shown.returncode}")

@@ -51,14 +51,18 @@ def chart(path: Path, title: str, ratios: Mapping[str, Mapping[str, float]]) -> 
     for index, peer in enumerate(peers):
         lines = [(place, line[peer]) for place, line in enumerate(ratios.values()) if peer in line]
         heights = [place + (index - (len(peers) - 1) / 2) * height for place, _ in lines]
-        axes.barh(heights, [value for _, value in lines], height=height * 0.9, label=peer)
+        # A bar begins at the baseline's 1 and grows to the right for a slower peer, to the left for a faster one.
+        axes.barh(heights, [value - 1 for _, value in lines], left=1.0, height=height * 0.9, label=peer)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(pyplot.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(pyplot.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(pyplot.NullFormatter())
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(ratios)), list(ratios))
     axes.invert_yaxis()
-    axes.set_xlabel("time, relative (shorter is faster)")
+    axes.set_xlabel("time, relative (further left is faster)")
     axes.set_title(title)
     axes.legend(fontsize="small")
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)

@@ -9,7 +9,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from benchmarks.guests.build import compile_c  # noqa: E402  (found only through the path set above)
+from benchmarks.guests.build import compile_c
 
 if __name__ == "__main__":
     for source in sorted(FOLDER.glob("*.c")):

@@ -191,8 +191,8 @@ def test_heap_keeps_a_tree_and_joins_what_it_frees(load: Load) -> None:
     held = program.call("list")
     assert list(struct.unpack(f"<{held}i", program.output(4 * held))) == sorted(counts)
     assert program.call("allocated") >= sum(16 + key % 200 for key in counts)
-    for key in counts:
-        assert program.call("remove_key", key) == counts[key]
+    for key, count in counts.items():
+        assert program.call("remove_key", key) == count
     assert program.call("list") == 0
     assert program.call("allocated") == 0
     assert program.call("fragments") == 1

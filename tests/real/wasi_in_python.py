@@ -16,12 +16,37 @@ SUCCESS, BAD_DESCRIPTOR, NOT_SUPPORTED, NO_SEEK = 0, 8, 52, 70
 CHARACTER_DEVICE = 2
 RIGHTS_READ, RIGHTS_WRITE = 1 << 1, 1 << 6
 
-UNSUPPORTED = """
-    fd_advise fd_allocate fd_datasync fd_fdstat_set_flags fd_fdstat_set_rights fd_filestat_set_size
-    fd_filestat_set_times fd_pread fd_pwrite fd_readdir fd_renumber fd_sync fd_tell path_create_directory
-    path_filestat_get path_filestat_set_times path_link path_open path_readlink path_remove_directory path_rename
-    path_symlink path_unlink_file poll_oneoff proc_raise sock_accept sock_recv sock_send sock_shutdown
-""".split()
+UNSUPPORTED = (
+    "fd_advise",
+    "fd_allocate",
+    "fd_datasync",
+    "fd_fdstat_set_flags",
+    "fd_fdstat_set_rights",
+    "fd_filestat_set_size",
+    "fd_filestat_set_times",
+    "fd_pread",
+    "fd_pwrite",
+    "fd_readdir",
+    "fd_renumber",
+    "fd_sync",
+    "fd_tell",
+    "path_create_directory",
+    "path_filestat_get",
+    "path_filestat_set_times",
+    "path_link",
+    "path_open",
+    "path_readlink",
+    "path_remove_directory",
+    "path_rename",
+    "path_symlink",
+    "path_unlink_file",
+    "poll_oneoff",
+    "proc_raise",
+    "sock_accept",
+    "sock_recv",
+    "sock_send",
+    "sock_shutdown",
+)
 
 
 class ExitError(Exception):
@@ -61,13 +86,27 @@ class Wasi:
         return self.written[2].decode()
 
     def imports(self) -> Imports:
-        functions: dict[str, Callable[..., Any]] = {name: self.not_supported for name in UNSUPPORTED}
-        for name in (
-            "args_get args_sizes_get environ_get environ_sizes_get clock_res_get clock_time_get fd_close fd_fdstat_get "
-            "fd_filestat_get fd_prestat_get fd_prestat_dir_name fd_read fd_seek fd_write proc_exit random_get "
-            "sched_yield"
-        ).split():
-            functions[name] = getattr(self, name)
+        functions: dict[str, Callable[..., Any]] = dict.fromkeys(UNSUPPORTED, self.not_supported)
+        supported = (
+            self.args_get,
+            self.args_sizes_get,
+            self.environ_get,
+            self.environ_sizes_get,
+            self.clock_res_get,
+            self.clock_time_get,
+            self.fd_close,
+            self.fd_fdstat_get,
+            self.fd_filestat_get,
+            self.fd_prestat_get,
+            self.fd_prestat_dir_name,
+            self.fd_read,
+            self.fd_seek,
+            self.fd_write,
+            self.proc_exit,
+            self.random_get,
+            self.sched_yield,
+        )
+        functions.update({function.__name__: function for function in supported})
         return {"wasi_snapshot_preview1": functions}
 
     def not_supported(self, *_: int) -> int:
