@@ -17,6 +17,7 @@ MODULES = [
     "greenbeat.runtime.layout",
     "greenbeat.wasm.reader",
     "greenbeat.wasm.decoder",
+    "greenbeat.runtime.instantiate",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.

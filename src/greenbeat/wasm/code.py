@@ -10,7 +10,7 @@ from greenbeat.native import native, ptr, u64
 from greenbeat.runtime.layout import Function, Module
 from greenbeat.wasm import limits
 from greenbeat.wasm.constants import reserve_declared
-from greenbeat.wasm.reader import MALFORMED, Reader, fail, failed, invalid, read_u32, remaining
+from greenbeat.wasm.reader import Reader, failed, invalid, malformed_at, read_u32, remaining
 from greenbeat.wasm.types import read_value_type
 
 
@@ -22,7 +22,7 @@ def read_code(module: ptr[Module], r: ptr[Reader]) -> None:
     if failed(r):
         return
     if count != module.function_count - module.imported_functions:
-        fail(r, MALFORMED, at, "function and code section have inconsistent lengths", 0, 0)
+        malformed_at(r, at, "function and code section have inconsistent lengths", 0, 0)
         return
     if not reserve_declared(module, r):
         return
@@ -34,7 +34,7 @@ def read_code(module: ptr[Module], r: ptr[Reader]) -> None:
         if not failed(r) and size > limits.BODY_SIZE:
             invalid(r, at, limits.exceeded(limits.BODY_SIZE, "bytes in a function's body"), 0, 0)
         if not failed(r) and u64(size) > remaining(r):
-            fail(r, MALFORMED, at, "unexpected end: the function is longer than its section", 0, 0)
+            malformed_at(r, at, "unexpected end: the function is longer than its section", 0, 0)
         if not failed(r):
             function.body = r.position
             function.body_length = size
@@ -66,7 +66,7 @@ def count_locals(module: ptr[Module], function: ptr[Function], r: ptr[Reader]) -
         if failed(r):
             return
         if total > 0xFFFF_FFFF:
-            fail(r, MALFORMED, at, "too many locals", 0, 0)
+            malformed_at(r, at, "too many locals", 0, 0)
             return
         if total > limits.LOCALS:
             invalid(r, at, limits.exceeded(limits.LOCALS, "locals in a function, with its parameters"), 0, 0)

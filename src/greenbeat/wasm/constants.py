@@ -12,19 +12,7 @@ from greenbeat.native import inline, native, ptr, stack, table, u8, u32, u64
 from greenbeat.runtime.arena import allocate
 from greenbeat.runtime.layout import Module
 from greenbeat.wasm import limits
-from greenbeat.wasm.reader import (
-    INVALID,
-    MALFORMED,
-    Reader,
-    fail,
-    failed,
-    invalid,
-    read_byte,
-    read_i32,
-    read_i64,
-    read_u32,
-    skip,
-)
+from greenbeat.wasm.reader import Reader, failed, invalid, malformed_at, read_byte, read_i32, read_i64, read_u32, skip
 from greenbeat.wasm.types import read_heap_type
 from greenbeat.wasm.valuetypes import F32, F64, I32, I64, NULLABLE, REFERENCE, V128, matches
 from greenbeat.wasm.vectors import out_of_memory
@@ -91,8 +79,8 @@ def read_constant_global(module: ptr[Module], r: ptr[Reader]) -> u32:
 def not_constant(r: ptr[Reader], at: ptr[u8], byte: u32) -> bool:
     """Record what is wrong with an instruction that no constant expression has."""
     if is_instruction[byte] == 0:
-        return fail(r, MALFORMED, at, "illegal opcode {hex}", u64(byte), 0)
-    return fail(r, INVALID, at, "constant expression required: instruction {hex} is not constant", u64(byte), 0)
+        return malformed_at(r, at, "illegal opcode {hex}", byte, 0)
+    return invalid(r, at, "constant expression required: instruction {hex} is not constant", byte, 0)
 
 
 @inline

@@ -17,15 +17,13 @@ from greenbeat.wasm.code import read_code
 from greenbeat.wasm.constants import reserve_declared
 from greenbeat.wasm.names import read_name
 from greenbeat.wasm.reader import (
-    INVALID,
-    MALFORMED,
     NO_FUNCTION,
     Failure,
     Reader,
-    fail,
     failed,
     invalid,
     malformed,
+    malformed_at,
     read_byte,
     read_u32,
     remaining,
@@ -61,7 +59,7 @@ def read_header(r: ptr[Reader]) -> None:
             malformed(r, "unexpected end: no WebAssembly module is this short")
             return
         if r.position[0] != u8(u32(MAGIC) >> u32(8 * i)):
-            fail(r, MALFORMED, r.start, "magic header not detected: this is not a WebAssembly module", 0, 0)
+            malformed_at(r, r.start, "magic header not detected: this is not a WebAssembly module", 0, 0)
             return
         r.position += 1
     if remaining(r) < 4:
@@ -72,7 +70,7 @@ def read_header(r: ptr[Reader]) -> None:
         if version >> 16 == 1:
             malformed(r, "unknown binary version: this is a component, not a module")
         else:
-            fail(r, MALFORMED, r.position, "unknown binary version {number}", u64(version), 0)
+            malformed_at(r, r.position, "unknown binary version {number}", version, 0)
         return
     r.position += 4
 
@@ -87,7 +85,7 @@ def list_section(module: ptr[Module], r: ptr[Reader], number: u32) -> ptr[Sectio
         made = cast(ptr[Section], allocate_array(module.arena, u64(capacity), sizeof(Section)))
         if made is None:
             out_of_memory(r)
-            return made
+            return cast(ptr[Section], 0)
         if module.section_count != 0:
             copy(made, module.sections, u64(module.section_count) * u64(sizeof(Section)))
         module.sections = made
@@ -170,21 +168,21 @@ def read_sections(module: ptr[Module], r: ptr[Reader]) -> None:
         at = r.position
         number = read_byte(r)
         if number > TAG:
-            fail(r, MALFORMED, at, "malformed section id", 0, 0)
+            malformed_at(r, at, "malformed section id", 0, 0)
             return
         size_at = r.position
         size = read_u32(r)
         if failed(r):
             return
         if u64(size) > remaining(r):
-            fail(r, MALFORMED, size_at, "unexpected end: section length out of bounds", 0, 0)
+            malformed_at(r, size_at, "unexpected end: section length out of bounds", 0, 0)
             return
         r.end = r.position + size
         if number == CUSTOM:
             read_custom(module, r)
         else:
             if u32(rank[number]) <= last:
-                fail(r, MALFORMED, at, "unexpected content after last section", 0, 0)
+                malformed_at(r, at, "unexpected content after last section", 0, 0)
                 return
             last = u32(rank[number])
             seen_code = seen_code or number == CODE
@@ -214,7 +212,7 @@ def decode_module(bytes: ptr[u8], length: u64, failure: ptr[Failure]) -> ptr[Mod
     reader.end = bytes + length
     reader.failure = failure
     if length > limits.MODULE_SIZE:
-        fail(reader, INVALID, bytes, limits.exceeded(limits.MODULE_SIZE, "bytes in a module"), 0, 0)
+        invalid(reader, bytes, limits.exceeded(limits.MODULE_SIZE, "bytes in a module"), 0, 0)
         return cast(ptr[Module], 0)
     read_header(reader)
     if failed(reader):

@@ -160,17 +160,16 @@ def add_signature(types: ptr[u32], param_count: u32, result_count: u32, hashed: 
 @export
 def intern_signature(types: ptr[u32], param_count: u32, result_count: u32) -> ptr[SignatureType]:
     """The function type with these parameters and then results, registered if it is new; null without memory."""
-    if unlikely(registry.slots is None or registry.count >= registry.slot_mask - registry.slot_mask // 4):
-        if not grow_slots():
-            return cast(ptr[SignatureType], 0)
+    if unlikely(registry.count >= registry.slot_mask - registry.slot_mask // 4) and not grow_slots():
+        return cast(ptr[SignatureType], 0)
     hashed = hash_words(types, param_count, result_count)
     mask = registry.slot_mask
     at = hashed & mask
     while registry.slots[at] != 0:
         known = bucket_entry(registry.slots[at] - 1)[0]
-        if known.hash == hashed and known.param_count == param_count and known.result_count == result_count:
-            if same_words(known, types):
-                return known
+        same_counts = known.param_count == param_count and known.result_count == result_count
+        if known.hash == hashed and same_counts and same_words(known, types):
+            return known
         at = (at + 1) & mask
     made = add_signature(types, param_count, result_count, hashed)
     if made is not None:

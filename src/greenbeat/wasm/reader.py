@@ -55,6 +55,12 @@ def malformed(r, message):
 
 
 @inline
+def malformed_at(r, at, message, a, b):
+    """Record that the bytes at `at` are no module."""
+    return fail(r, MALFORMED, at, message, u64(a), u64(b))
+
+
+@inline
 def invalid(r, at, message, a, b):
     """Record that what was read at `at` breaks a rule of validation."""
     return fail(r, INVALID, at, message, u64(a), u64(b))

@@ -25,7 +25,7 @@ from greenbeat.runtime.layout import (
 from greenbeat.wasm import limits
 from greenbeat.wasm.constants import declare_function, read_constant
 from greenbeat.wasm.names import read_name
-from greenbeat.wasm.reader import MALFORMED, Reader, fail, failed, invalid, read_byte, read_u32
+from greenbeat.wasm.reader import Reader, failed, invalid, malformed_at, read_byte, read_u32
 from greenbeat.wasm.types import (
     has_default,
     read_function_type,
@@ -61,7 +61,7 @@ def read_types(module: ptr[Module], r: ptr[Reader]) -> None:
         if form != FUNCTION_TYPE:
             if form == 0x4E or form == 0x4F or form == 0x50 or form == 0x5E or form == 0x5F:
                 invalid(r, at, "type form {hex} is not supported yet: it needs garbage collection", form, 0)
-            fail(r, MALFORMED, at, "malformed type form: a function type starts with 0x60", 0, 0)
+            malformed_at(r, at, "malformed type form: a function type starts with 0x60", 0, 0)
             return
         signature = read_function_type(module, r, i)
         module.signatures[i] = signature
@@ -104,7 +104,7 @@ def read_imports(module: ptr[Module], r: ptr[Reader]) -> None:
             return
         module.import_count = i + 1
         if entry.kind > TAG:
-            fail(r, MALFORMED, at, "malformed import kind", 0, 0)
+            malformed_at(r, at, "malformed import kind", 0, 0)
         elif entry.kind == TAG:
             invalid(r, at, "importing a tag is not supported yet: it needs exceptions", 0, 0)
         else:
@@ -194,7 +194,7 @@ def read_tables(module: ptr[Module], r: ptr[Reader]) -> None:
             r.position = at + 1
             at = r.position
             if read_byte(r) != 0:
-                fail(r, MALFORMED, at, "malformed table: 0x40 is followed by 0x00", 0, 0)
+                malformed_at(r, at, "malformed table: 0x40 is followed by 0x00", 0, 0)
         if not read_table_type(module, r, entry):
             return
         if initialized:
@@ -303,7 +303,7 @@ def read_exports(module: ptr[Module], r: ptr[Reader]) -> None:
         at = r.position
         entry.kind = read_byte(r)
         if entry.kind > TAG:
-            fail(r, MALFORMED, at, "malformed export kind", 0, 0)
+            malformed_at(r, at, "malformed export kind", 0, 0)
         at = r.position
         entry.index = read_u32(r)
         if failed(r):

@@ -14,7 +14,7 @@ from greenbeat.native import native, ptr, sizeof, u32, u64
 from greenbeat.runtime.layout import ACTIVE, DECLARATIVE, PASSIVE, DataSegment, ElementSegment, Module
 from greenbeat.wasm import limits
 from greenbeat.wasm.constants import read_constant, read_function_reference
-from greenbeat.wasm.reader import MALFORMED, Reader, fail, failed, invalid, read_byte, read_u32, skip
+from greenbeat.wasm.reader import Reader, failed, invalid, malformed_at, read_byte, read_u32, skip
 from greenbeat.wasm.types import read_reference_type
 from greenbeat.wasm.valuetypes import FUNCREF, I32, I64, NULLABLE, matches
 from greenbeat.wasm.vectors import new_array, read_count
@@ -40,7 +40,7 @@ def read_element_segment(module: ptr[Module], r: ptr[Reader], segment: ptr[Eleme
     at = r.position
     flags = read_u32(r)
     if flags > (NOT_ACTIVE | EXPLICIT | EXPRESSIONS):
-        fail(r, MALFORMED, at, "malformed element segment kind", 0, 0)
+        malformed_at(r, at, "malformed element segment kind", 0, 0)
     segment.expressions = flags & EXPRESSIONS != 0
     target = r.position
     if flags & NOT_ACTIVE != 0:
@@ -61,7 +61,7 @@ def read_element_segment(module: ptr[Module], r: ptr[Reader], segment: ptr[Eleme
         if segment.expressions:
             segment.kind = read_reference_type(module, r)
         elif read_byte(r) != 0:
-            fail(r, MALFORMED, at, "malformed element kind", 0, 0)
+            malformed_at(r, at, "malformed element kind", 0, 0)
     if failed(r):
         return
     if segment.mode == ACTIVE:
@@ -107,7 +107,7 @@ def read_datas(module: ptr[Module], r: ptr[Reader]) -> None:
     at = r.position
     count = read_count(r, limits.DATA_SEGMENTS, "data segments")
     if module.has_data_count and module.data_count != count:
-        fail(r, MALFORMED, at, "data count and data section have inconsistent lengths", 0, 0)
+        malformed_at(r, at, "data count and data section have inconsistent lengths", 0, 0)
     module.datas = new_array(module, r, u64(count), sizeof(DataSegment))
     for i in range(count):
         if failed(r):
@@ -122,7 +122,7 @@ def read_data_segment(module: ptr[Module], r: ptr[Reader], segment: ptr[DataSegm
     at = r.position
     flags = read_u32(r)
     if flags > 2:
-        fail(r, MALFORMED, at, "malformed data segment kind", 0, 0)
+        malformed_at(r, at, "malformed data segment kind", 0, 0)
     target = r.position
     segment.mode = u32(PASSIVE) if flags == 1 else u32(ACTIVE)
     if flags == 2:

@@ -4,21 +4,11 @@ A type index inside a value type is replaced by the process-wide number of that 
 https://webassembly.github.io/spec/core/binary/types.html
 """
 
-from greenbeat.native import cast, inline, native, ptr, stack, u8, u32, u64, unlikely
+from greenbeat.native import cast, inline, native, ptr, stack, u32, u64, unlikely
 from greenbeat.runtime.layout import GlobalType, MemoryType, Module, SignatureType, TableType
 from greenbeat.wasm import limits
 from greenbeat.wasm.functypes import SELF, intern_signature
-from greenbeat.wasm.reader import (
-    MALFORMED,
-    Reader,
-    fail,
-    failed,
-    invalid,
-    malformed,
-    read_byte,
-    read_i33,
-    read_leb,
-)
+from greenbeat.wasm.reader import Reader, failed, invalid, malformed, malformed_at, read_byte, read_i33, read_leb
 from greenbeat.wasm.valuetypes import (
     ABSTRACT,
     EXTERN,
@@ -59,7 +49,7 @@ def heap_type(module: ptr[Module], r: ptr[Reader], itself: u32) -> u32:
     if index >= -64 and byte >= LATER_HEAP_TYPES.start and byte < LATER_HEAP_TYPES.stop:
         invalid(r, at, "heap type {hex} is not supported yet: it needs garbage collection or exceptions", byte, 0)
         return 0
-    fail(r, MALFORMED, at, "malformed heap type", 0, 0)
+    malformed_at(r, at, "malformed heap type", 0, 0)
     return 0
 
 
@@ -70,8 +60,8 @@ def read_heap_type(module: ptr[Module], r: ptr[Reader]) -> u32:
 
 
 @native(noinline=True)
-def other_type(module: ptr[Module], r: ptr[Reader], itself: u32, wanted: ptr[u8]) -> u32:
-    """A value type that is not a number or a vector, or a failure with the message `wanted`."""
+def other_type(module: ptr[Module], r: ptr[Reader], itself: u32, referring: bool) -> u32:
+    """A value type that is not a number or a vector; with `referring` there was no choice."""
     at = r.position
     byte = read_byte(r)
     if byte == FUNC:
@@ -84,7 +74,9 @@ def other_type(module: ptr[Module], r: ptr[Reader], itself: u32, wanted: ptr[u8]
         return REFERENCE | heap_type(module, r, itself)
     if byte >= LATER_HEAP_TYPES.start and byte < LATER_HEAP_TYPES.stop:
         invalid(r, at, "type {hex} is not supported yet: it needs garbage collection or exceptions", byte, 0)
-    fail(r, MALFORMED, at, wanted, 0, 0)
+    if referring:
+        malformed_at(r, at, "malformed reference type", 0, 0)
+    malformed_at(r, at, "malformed value type", 0, 0)
     return 0
 
 
@@ -95,7 +87,7 @@ def value_type(module: ptr[Module], r: ptr[Reader], itself: u32) -> u32:
     if at < r.end and at[0] >= V128 and at[0] <= 0x7F:
         r.position = at + 1
         return u32(at[0])
-    return other_type(module, r, itself, "malformed value type")
+    return other_type(module, r, itself, False)
 
 
 @inline
@@ -107,7 +99,7 @@ def read_value_type(module: ptr[Module], r: ptr[Reader]) -> u32:
 @native
 def read_reference_type(module: ptr[Module], r: ptr[Reader]) -> u32:
     """A value type that is a reference."""
-    return other_type(module, r, NO_TYPE, "malformed reference type")
+    return other_type(module, r, NO_TYPE, True)
 
 
 @native
@@ -199,7 +191,7 @@ def read_global_type(module: ptr[Module], r: ptr[Reader], held: ptr[GlobalType])
     if failed(r):
         return False
     if mutable > 1:
-        return fail(r, MALFORMED, at, "malformed mutability", 0, 0)
+        return malformed_at(r, at, "malformed mutability", 0, 0)
     held.mutable = mutable == 1
     return True
 

@@ -4,17 +4,17 @@ A hostile count never makes the decoder take memory: each item is at least a byt
 https://webassembly.github.io/spec/core/binary/conventions.html#vectors
 """
 
-from greenbeat.native import inline, native, ptr, u8, u32, u64, unlikely, void
+from greenbeat.native import cast, inline, native, ptr, u8, u32, u64, unlikely, void
 from greenbeat.runtime.arena import allocate_array
 from greenbeat.runtime.layout import Module
 from greenbeat.wasm import limits
-from greenbeat.wasm.reader import INVALID, MALFORMED, OUT_OF_MEMORY, Reader, fail, read_u32, remaining
+from greenbeat.wasm.reader import OUT_OF_MEMORY, Reader, fail, invalid, malformed_at, read_u32, remaining
 
 
 @native(cold=True)
 def out_of_memory(r: ptr[Reader]) -> bool:
     """Record that the machine has no memory for this module; returns False."""
-    return fail(r, OUT_OF_MEMORY, r.position, "not enough memory to load the module", 0, 0)
+    return fail(r, OUT_OF_MEMORY, r.position, cast(ptr[u8], "not enough memory to load the module"), 0, 0)
 
 
 @native
@@ -23,10 +23,10 @@ def counted(r: ptr[Reader], already: u32, limit: u64, message: ptr[u8]) -> u32:
     at = r.position
     count = read_u32(r)
     if unlikely(u64(count) > remaining(r)):
-        fail(r, MALFORMED, at, "unexpected end: there are more items than bytes", 0, 0)
+        malformed_at(r, at, "unexpected end: there are more items than bytes", 0, 0)
         return 0
     if unlikely(u64(count) + u64(already) > limit):
-        fail(r, INVALID, at, message, 0, 0)
+        invalid(r, at, message, 0, 0)
         return 0
     return count
 
@@ -34,13 +34,13 @@ def counted(r: ptr[Reader], already: u32, limit: u64, message: ptr[u8]) -> u32:
 @inline
 def read_count(r: ptr[Reader], limit, what) -> u32:
     """A vector's length, within one of the limits that the engines agree on."""
-    return counted(r, 0, limit, limits.exceeded(limit, what))
+    return counted(r, 0, limit, cast(ptr[u8], limits.exceeded(limit, what)))
 
 
 @inline
 def read_more_count(r: ptr[Reader], already: u32, limit, what) -> u32:
     """The length of a vector whose items come after others that the limit counts too."""
-    return counted(r, already, limit, limits.exceeded(limit, what))
+    return counted(r, already, limit, cast(ptr[u8], limits.exceeded(limit, what)))
 
 
 @native
