@@ -310,7 +310,9 @@ class Task:
     running: u32
     thread: u32
     deadline: u64
+    # The next in the list of all tasks, and in that of tasks out of use.
     link: ptr["Task"]
+    cached: ptr["Task"]
     accumulator: u64
     padding: u64
     float_accumulator: v128

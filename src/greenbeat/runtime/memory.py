@@ -13,12 +13,9 @@ Nothing here frees a memory while somebody can still see it: that is the busines
 """
 
 from greenbeat.native import (
-    add_overflows,
     cast,
-    copy,
     export,
     fill,
-    i64,
     inline,
     move,
     native,
@@ -196,18 +193,9 @@ def memory_fill(memory: ptr[Memory], start: u64, byte: u32, count: u64) -> u32:
 
 
 @native(shared=True)
-def memory_copy(to: ptr[Memory], target: u64, origin: ptr[Memory], source: u64, count: u64) -> u32:
+def memory_copy(to: ptr[Memory], origin: ptr[Memory], target: u64, source: u64, count: u64) -> u32:
     """memory.copy; a trap's number or 0. The two may be one memory and overlap."""
     if unlikely(outside(target, count, to.length) or outside(source, count, origin.length)):
         return TRAP_MEMORY
     move(to.base + target, origin.base + source, count)
-    return TRAP_NONE
-
-
-@native(shared=True)
-def memory_init(memory: ptr[Memory], target: u64, data: ptr[u8], length: u64, source: u64, count: u64) -> u32:
-    """memory.init from a segment of `length` bytes (0 once it is dropped); a trap's number or 0."""
-    if unlikely(outside(target, count, memory.length) or outside(source, count, length)):
-        return TRAP_MEMORY
-    copy(memory.base + target, data + source, count)
     return TRAP_NONE

@@ -117,18 +117,9 @@ def table_fill(table: ptr[Table], start: u64, value: u64, count: u64) -> u32:
 
 
 @native(shared=True)
-def table_copy(to: ptr[Table], target: u64, origin: ptr[Table], source: u64, count: u64) -> u32:
+def table_copy(to: ptr[Table], origin: ptr[Table], target: u64, source: u64, count: u64) -> u32:
     """table.copy; a trap's number or 0. The two may be one table and overlap."""
     if unlikely(outside(target, count, to.length) or outside(source, count, origin.length)):
         return TRAP_TABLE
     move(to.elements + target, origin.elements + source, count * SLOT)
-    return TRAP_NONE
-
-
-@native(shared=True)
-def table_init(table: ptr[Table], target: u64, items: ptr[u64], length: u64, source: u64, count: u64) -> u32:
-    """Copy evaluated references from a segment of `length` items (0 once it is dropped); a trap's number or 0."""
-    if unlikely(outside(target, count, table.length) or outside(source, count, length)):
-        return TRAP_TABLE
-    move(table.elements + target, items + source, count * SLOT)
     return TRAP_NONE

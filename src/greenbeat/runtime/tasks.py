@@ -1,0 +1,261 @@
+"""Tasks and the threads that drive them, and the beat.
+
+A thread that calls guests has a record here and a *driver*: a task whose stack its calls use. A call made by a host function
+goes on above `task.top` of the task that waits for it; a resumable call has a task of its own, which takes the driver's place
+while it runs.
+
+    Thread ── task ──▶ Task   stack                  top            ceiling     stack_end
+      │                        │ frames, oldest first │ next call's  │ margin    │ guard
+      ├── running, calls       ├──────────────────────┼──────────────┼───────────┼──────┤
+      └── next ─▶ ...
+
+Records and tasks are recycled, never freed, so the pacemaker (see `pacemaker.py`) may look at them without a lock.
+"""
+
+from greenbeat.native import (
+    addressof,
+    atomic_load,
+    atomic_store,
+    cast,
+    compare_exchange,
+    export,
+    extern,
+    function,
+    i32,
+    inline,
+    native,
+    ptr,
+    sizeof,
+    static,
+    struct,
+    u8,
+    u32,
+    u64,
+    unlikely,
+    void,
+)
+from greenbeat.runtime.arena import calloc
+from greenbeat.runtime.hooks import EXHAUSTED, TIME, hooks
+from greenbeat.runtime.layout import STACK_MARGIN, TRAP_INTERRUPTED, TRAP_NONE, Task
+from greenbeat.runtime.pythonapi import (
+    PyErr_CheckSignals,
+    PyEval_RestoreThread,
+    PyEval_SaveThread,
+    PyObject_CallFunction,
+    drop,
+)
+from greenbeat.runtime.system import DONT_NEED, GRANULE, READ, WRITE, madvise, mprotect, munmap, now, reserve
+
+DEFAULT_STACK = 1 << 20
+# A recycled stack keeps this much of its memory.
+KEPT_STACK = 1 << 16
+CACHED_TASKS = 64
+
+
+@struct
+class Thread:
+    """A thread that has called a guest. `running` and `calls` are read by the pacemaker."""
+
+    task: ptr[Task]
+    driver: ptr[Task]
+    running: u32
+    used: u32
+    # Calls begun, and how many there were at the pacemaker's last tick.
+    calls: u64
+    seen: u64
+    next: ptr["Thread"]
+
+
+thread_key = static(u32, name="thread_key")
+threads = static(ptr[Thread], name="threads")
+# Every task there ever was, by `link`; and those not in use, by `cached`.
+tasks = static(ptr[Task], name="tasks")
+cached_tasks = static(ptr[Task], name="cached_tasks")
+cached_count = static(u32, name="cached_count")
+
+
+@extern
+def pthread_key_create(key: ptr[u32], destructor: function[[ptr[void]], None]) -> i32: ...
+
+
+@extern
+def pthread_getspecific(key: u32) -> ptr[void]: ...
+
+
+@extern
+def pthread_setspecific(key: u32, value: ptr[void]) -> i32: ...
+
+
+# ---------------------------------------------------------------- stacks
+
+
+@native
+def make_stack(task: ptr[Task], size: u64) -> bool:
+    """Give a task a stack of `size` bytes besides the margin; False when there is no room."""
+    size = (size + STACK_MARGIN + (GRANULE - 1)) & ~u64(GRANULE - 1)
+    base = reserve(size + GRANULE)
+    if base is None:
+        return False
+    if mprotect(base, size, READ | WRITE) != 0:
+        munmap(base, size + GRANULE)
+        return False
+    task.stack = base
+    task.stack_end = base + size
+    task.ceiling = task.stack_end - STACK_MARGIN
+    task.limit = task.ceiling
+    task.top = base
+    return True
+
+
+@native
+def drop_stack(task: ptr[Task]) -> None:
+    """Give a task's stack back to the system."""
+    if task.stack is not None:
+        munmap(task.stack, u64(task.stack_end - task.stack) + GRANULE)
+        task.stack = None
+        task.stack_end = None
+        task.top = None
+
+
+@inline
+def stack_size(task: ptr[Task]) -> u64:
+    """Bytes that frames may use."""
+    return u64(task.stack_end - task.stack) - STACK_MARGIN
+
+
+@native(shared=True)
+def new_task(size: u64) -> ptr[Task]:
+    """A task with a stack of at least `size` bytes, from the cache if possible; null when there is no memory."""
+    task = cached_tasks[0]
+    if task is not None:
+        cached_tasks[0] = task.cached
+        cached_count[0] -= 1
+        if task.stack is not None and stack_size(task) < size:
+            drop_stack(task)
+    else:
+        task = cast(ptr[Task], calloc(1, sizeof(Task)))
+        if task is None:
+            return None
+        task.link = tasks[0]
+        atomic_store(tasks, task, "release")
+    task.cached = None
+    if task.stack is None and not make_stack(task, size if size > DEFAULT_STACK else u64(DEFAULT_STACK)):
+        recycle_task(task)
+        return None
+    task.top = task.stack
+    task.depth = 0
+    task.pulse = 0
+    return task
+
+
+@native(shared=True)
+def recycle_task(task: ptr[Task]) -> None:
+    """Take a task out of use."""
+    if task.stack is not None:
+        if cached_count[0] >= CACHED_TASKS or stack_size(task) > 4 * DEFAULT_STACK:
+            drop_stack(task)
+        else:
+            madvise(task.stack + KEPT_STACK, u64(task.stack_end - task.stack) - KEPT_STACK, DONT_NEED)
+            task.top = task.stack
+    task.instance = None
+    task.payer = None
+    task.cached = cached_tasks[0]
+    cached_tasks[0] = task
+    cached_count[0] += 1
+
+
+# ---------------------------------------------------------------- threads
+
+
+@native
+def thread_ended(record: ptr[void]) -> None:
+    """A thread is gone: give its stack back. This runs without the GIL."""
+    thread = cast(ptr[Thread], record)
+    if thread.driver is not None:
+        drop_stack(thread.driver)
+    thread.task = thread.driver
+    atomic_store(addressof(thread.running), u32(0), "release")
+    atomic_store(addressof(thread.used), u32(0), "release")
+
+
+@native
+def take_record() -> ptr[Thread]:
+    """A record that nobody uses, or a new one; null when there is no memory."""
+    thread = threads[0]
+    while thread is not None:
+        if compare_exchange(addressof(thread.used), u32(0), u32(1), "acquire") == 0:
+            return thread
+        thread = thread.next
+    thread = cast(ptr[Thread], calloc(1, sizeof(Thread)))
+    if thread is not None:
+        thread.used = 1
+        thread.next = threads[0]
+        atomic_store(threads, thread, "release")
+    return thread
+
+
+@native(noinline=True)
+def new_thread() -> ptr[Thread]:
+    """The record of a thread that has none yet; null when there is no memory."""
+    if thread_key[0] == 0:
+        if pthread_key_create(thread_key, thread_ended) != 0:
+            return None
+        thread_key[0] += 1
+    thread = take_record()
+    if thread is None:
+        return None
+    if thread.driver is None:
+        thread.driver = new_task(DEFAULT_STACK)
+    elif not make_stack(thread.driver, DEFAULT_STACK):
+        thread.used = 0
+        return None
+    if thread.driver is None or pthread_setspecific(thread_key[0] - 1, thread) != 0:
+        thread.used = 0
+        return None
+    thread.driver.depth = 0
+    thread.task = thread.driver
+    return thread
+
+
+@inline
+def this_thread() -> ptr[Thread]:
+    """The calling thread's record; null when there is no memory for one."""
+    thread = cast(ptr[Thread], pthread_getspecific(thread_key[0] - 1)) if thread_key[0] != 0 else cast(ptr[Thread], 0)
+    if unlikely(thread is None):
+        thread = new_thread()
+    return thread
+
+
+@export
+def forget_other_threads() -> None:
+    """In a forked child: only this thread exists, and nothing of the others runs any more."""
+    own = this_thread()
+    thread = threads[0]
+    while thread is not None:
+        if thread != own and thread.used != 0:
+            thread_ended(thread)
+        thread = thread.next
+
+
+# ---------------------------------------------------------------- the beat
+
+
+@native(shared=True, noinline=True)
+def beat(task: ptr[Task]) -> u32:
+    """What a task does when it finds its pulse set. `task.top` covers all that is live on its stack.
+
+    Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run. While they do,
+    memories may grow and instances may be closed.
+
+    Returns:
+        0 to go on, or TRAP_INTERRUPTED with a Python exception set.
+    """
+    task.limit = task.ceiling
+    atomic_store(addressof(task.pulse), u32(0), "relaxed")
+    if PyErr_CheckSignals() != 0:
+        return TRAP_INTERRUPTED
+    if task.deadline != 0 and now() >= task.deadline:
+        drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(TIME), u64(0)))
+        return TRAP_INTERRUPTED
+    PyEval_RestoreThread(PyEval_SaveThread())
+    return TRAP_NONE
