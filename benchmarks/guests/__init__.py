@@ -37,7 +37,7 @@ GUESTS = (
     Guest("sha256", "straight-line i32 code", n=1500, slow_n=5, check_n=3),
     Guest("string_search", "short unpredictable loops", n=1400, slow_n=5, check_n=7),
     Guest("indirect", "call_indirect", n=70000, slow_n=200, check_n=5),
-    Guest("bulk", "memory.copy and memory.fill", n=4000000, slow_n=10000, check_n=300),
+    Guest("bulk", "memory.copy and memory.fill", n=6000000, slow_n=10000, check_n=300),
     Guest("coremark_like", "lists, matrices, a state machine", n=3000, slow_n=10, check_n=3),
 )
 
