@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -25,8 +26,8 @@ def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: 
     return text_or_object.encode() if isinstance(text_or_object, str) else text_or_object
 
 
-def build(functions: Iterable[NativeFunction], statics: Iterable[Static] = (), *, checked: bool | None = None) -> Library:
-    """Compile and link functions at once, without a cache.
+def build(functions: Iterable[Any], statics: Iterable[Any] = (), *, checked: bool | None = None) -> Library:
+    """Compile and link native functions at once, without a cache. (To a type checker they are what they were written as.)
 
     Raises:
         NativeError: one of them, or what it calls, cannot be compiled.

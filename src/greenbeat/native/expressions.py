@@ -75,7 +75,6 @@ UNSUPPORTED: dict[type[ast.expr], str] = {
     ast.NamedExpr: "`:=`",
     ast.Dict: "a dict",
     ast.Set: "a set",
-    ast.Slice: "a slice",
     ast.Starred: "`*` outside a call",
 }
 
@@ -393,6 +392,12 @@ class Expressions(Conversions):
             except Exception as problem:
                 self.error(f"{type(problem).__name__}: {problem}", node)
         return self.read_place(*self.element(base, node))
+
+    def expression_Slice(self, node: ast.Slice) -> Any:
+        bounds = [None if b is None else self.expression(b) for b in (node.lower, node.upper, node.step)]
+        if any(isinstance(b, Value) for b in bounds):
+            self.error("slices are of compile-time sequences, by compile-time numbers", node)
+        return slice(*bounds)
 
     def read_place(self, place: Value, kind: t.Type) -> Value:
         """What a place holds; a struct or an array in it is named by its address."""

@@ -2,14 +2,11 @@
 
 import ctypes
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llvmlite.binding as llvm
 
 from greenbeat.native.targets import host_machine
-
-if TYPE_CHECKING:
-    from greenbeat.native.language import NativeFunction
 
 
 class Library:
@@ -33,7 +30,7 @@ class Library:
         tracker.detach()
         self.addresses: dict[str, int] = {name: tracker[name] for name in names}
 
-    def function(self, function: "NativeFunction") -> Any:
+    def function(self, function: Any) -> Any:
         """The compiled function as a ctypes callable; it runs holding the GIL, since calls are short or say otherwise."""
         kind = function.type
         types: list[Any] = [None if p.ir == "void" else p.ctype for p in (kind.returns, *kind.params)]

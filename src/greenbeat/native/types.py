@@ -279,10 +279,8 @@ class StructType(Type):
 
 def as_type(value: Any, resolve: Callable[[str], Any] | None = None) -> Type:
     """The type that an annotation means: a `Type`, a struct class, `bool`, `None`, or (with `resolve`) a string."""
-    if isinstance(value, PointerType) and isinstance(value._of, str) and value._resolve is None:
-        return PointerType(value._of, resolve)
     if isinstance(value, Type):
-        return value
+        return _with_names(value, resolve) if resolve is not None else value
     if isinstance(value, str) and resolve is not None:
         return as_type(eval(value, {"ptr": ptr, "array": array}, _Names(resolve)), resolve)
     if value is bool:
@@ -293,6 +291,20 @@ def as_type(value: Any, resolve: Callable[[str], Any] | None = None) -> Type:
     if isinstance(struct_type, StructType):
         return struct_type
     raise TypeError(f"{value!r} is no native type")
+
+
+def _with_names(kind: Type, resolve: Callable[[str], Any]) -> Type:
+    """`kind` with the pointers in it that name their target by a string able to find it."""
+    if isinstance(kind, PointerType):
+        if isinstance(kind._of, str):
+            return kind if kind._resolve is not None else PointerType(kind._of, resolve)
+        return PointerType(_with_names(kind._of, resolve))
+    if isinstance(kind, ArrayType):
+        return ArrayType(_with_names(kind.of, resolve), kind.count)
+    if isinstance(kind, FunctionType):
+        params = tuple(_with_names(p, resolve) for p in kind.params)
+        return FunctionType(params, _with_names(kind.returns, resolve), kind.convention)
+    return kind
 
 
 class _Names(dict[str, Any]):
