@@ -131,7 +131,7 @@ def _branch_binary(opcode, left, right, negated, backward):
         b = read(right, right_type, right_at, ip, sp, accumulator, float_accumulator)
         taken = meaning(a, b) if not negated else not meaning(a, b)
         if taken:
-            target = ip + load(i32, ip, RESULT)
+            target = ip + RESULT + load(i32, ip, RESULT)
             if backward:
                 if unlikely(task.pulse != 0):
                     return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
@@ -154,7 +154,7 @@ def branch_unary(opcode, operand, negated, backward):
         value = read(operand, param, FIRST, ip, sp, accumulator, float_accumulator)
         taken = meaning(value) if not negated else not meaning(value)
         if taken:
-            target = ip + load(i32, ip, RESULT)
+            target = ip + RESULT + load(i32, ip, RESULT)
             if backward:
                 if unlikely(task.pulse != 0):
                     return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))

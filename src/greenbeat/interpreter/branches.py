@@ -1,7 +1,7 @@
 """Handlers of unconditional branches and of `br_table`.
 
     0          8         12               16
-    │ handler  │ target  │                                          br: target as a distance from the cell
+    │ handler  │ target  │                                          br: target as a distance from where it stands
     │ handler  │ count   │ index's slot   │ target 0 │ target 1 │ … │ default         br_table
 
 Backward branches poll; a `br_table` reaches a loop's start through a `br` of its own.
@@ -24,7 +24,7 @@ def branch(backward):
         ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
-        target = ip + load(i32, ip, RESULT)
+        target = ip + RESULT + load(i32, ip, RESULT)
         if backward:
             if unlikely(task.pulse != 0):
                 return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
@@ -45,7 +45,8 @@ def branch_table(index):
         count = load(u32, ip, RESULT)
         wanted = read(index, u32, FIRST, ip, sp, accumulator, float_accumulator)
         chosen = select(wanted < count, wanted, count)
-        proceed(ip + load(i32, ip + 16, u64(chosen) * 4), accumulator, float_accumulator)
+        place = ip + 16 + 4 * u64(chosen)
+        proceed(place + load(i32, place), accumulator, float_accumulator)
 
     return run_branch_table
 

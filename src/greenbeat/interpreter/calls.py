@@ -16,7 +16,6 @@ from its own); `call_ref` is a `call_indirect` with the reference's slot. A call
 
 from functools import lru_cache
 
-import greenbeat.interpreter.translator as translator
 from greenbeat.interpreter.convention import (
     FIRST,
     HANDLER,
@@ -36,6 +35,7 @@ from greenbeat.native import (
     atomic_store,
     cast,
     copy,
+    extern,
     f64,
     i64,
     inline,
@@ -64,11 +64,17 @@ from greenbeat.runtime.layout import (
     TRAP_NULL_REFERENCE,
     TRAP_STACK,
     TRAP_TABLE,
+    Function,
     FunctionInstance,
     Instance,
+    Module,
     SignatureType,
     Task,
 )
+
+@extern
+def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]: ...
+
 
 SAVED = 32  # bytes of the words behind the arguments of a call that leaves the instance
 
@@ -118,7 +124,7 @@ def call_unlinked(variant):
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         function = instance.module.functions + load(u32, ip, 16)
-        entry = translator.ensure_translated(instance.module, function, variant)
+        entry = ensure_translated(instance.module, function, variant)
         if entry is None:
             trap(TRAP_STACK)
         store(ip, entry, 16)
@@ -221,7 +227,7 @@ def call_target(
     if frame > task.ceiling:
         trap(TRAP_STACK)
     other = target.instance
-    entry = translator.ensure_translated(other.module, target.function, task.mode | other.bounds)
+    entry = ensure_translated(other.module, target.function, task.mode | other.bounds)
     if entry is None:
         trap(TRAP_STACK)
     inner = prepare_foreign(ip, sp, frame, task, instance, target)
@@ -325,7 +331,7 @@ def call_dynamic(operand, by_reference, variant):
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         target = dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_accumulator)
-        if translator.ensure_translated(instance.module, target.function, variant) is None:
+        if ensure_translated(instance.module, target.function, variant) is None:
             trap(TRAP_STACK)
         return tail(run_call_dynamic(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
@@ -395,7 +401,7 @@ def tail_call(variant):
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         function = instance.module.functions + load(u32, ip, 16)
-        if translator.ensure_translated(instance.module, function, variant) is None:
+        if ensure_translated(instance.module, function, variant) is None:
             trap(TRAP_STACK)
         return tail(run_tail_call(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
@@ -424,7 +430,7 @@ def tail_call_dynamic(by_reference, variant):
             )
         if unlikely(task.pulse != 0):
             return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-        entry = translator.ensure_translated(instance.module, target.function, variant)
+        entry = ensure_translated(instance.module, target.function, variant)
         if unlikely(entry is None):
             trap(TRAP_STACK)
         own = sp + load(u32, ip, 36)

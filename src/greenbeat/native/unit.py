@@ -35,6 +35,9 @@ class Unit:
         self.metadata: list[str] = []
         self.interned: dict[str, str] = {}
         self.externs: set[str] = set()
+        # Functions that are declared here and, unless the unit turns out to define them itself, defined elsewhere.
+        self.forward: dict[str, str] = {}
+        self.defined: set[str] = set()
         for root in roots:
             if isinstance(root, Static):
                 self.static(root)
@@ -51,12 +54,15 @@ class Unit:
 
         functions = []
         while self.pending:
-            functions.append(Emitter(self, self.pending.pop()).text)
+            function = self.pending.pop()
+            self.defined.add(function.symbol)
+            functions.append(Emitter(self, function).text)
         weights = ["!0 = !{!\"branch_weights\", i32 100000, i32 1}", "!1 = !{!\"branch_weights\", i32 1, i32 100000}"]
         if self.debug:
             flags = self.debug_node('!{i32 2, !"Debug Info Version", i32 3}')
             weights.append(f"!llvm.module.flags = !{{{flags}}}\n!llvm.dbg.cu = !{{{self._compile_unit()}}}")
-        return "\n".join([*self.declarations, *self.globals, *functions, *weights, *self.metadata, ""])
+        forward = [text for symbol, text in self.forward.items() if symbol not in self.defined]
+        return "\n".join([*self.declarations, *forward, *self.globals, *functions, *weights, *self.metadata, ""])
 
     # ---------------------------------------------------------------- symbols
 
@@ -74,12 +80,13 @@ class Unit:
         if isinstance(function, ExternFunction):
             params = [p.ir for p in function.params] + (["..."] if function.variadic else [])
             attributes = f" {function.attributes}" if function.attributes else ""
-            if function.symbol not in self.externs:
-                self.declare(f"declare {function.returns.ir} {name}({', '.join(params)}){attributes}")
+            declaration = f"declare {function.returns.ir} {name}({', '.join(params)}){attributes}"
+            self.forward.setdefault(function.symbol, declaration)
             self.externs.add(function.symbol)
         elif self.is_external(function) and not self.owns(function.module):
             kind = function.type
-            self.declare(f"declare {kind.convention} {kind.returns.ir} {name}({', '.join(p.ir for p in kind.params)})")
+            params = ", ".join(p.ir for p in kind.params)
+            self.forward[function.symbol] = f"declare {kind.convention} {kind.returns.ir} {name}({params})"
         else:
             self.pending.append(function)
         return name
