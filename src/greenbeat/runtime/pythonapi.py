@@ -7,7 +7,7 @@ caller.
     object ─▶ │ reference count │ type │ what its type adds ...
 """
 
-from greenbeat.native import extern, f64, i32, i64, inline, ptr, struct, u8, u32, u64, void
+from greenbeat.native import cast, extern, f64, function, i32, i64, inline, native, ptr, struct, u8, u32, u64, void
 
 
 @struct
@@ -219,3 +219,12 @@ def drop(item: ptr[Object]) -> None:
     """Give up a reference that may be null."""
     if item is not None:
         Py_DecRef(item)
+
+
+@native
+def free_object(item: ptr[Object]) -> None:
+    """The end of a `tp_dealloc`: give the object's memory back, and its reference to its type."""
+    kind = item.type
+    release = cast(function[[ptr[void]], None], PyType_GetSlot(kind, TP_FREE))
+    release(item)
+    Py_DecRef(kind)
