@@ -109,7 +109,7 @@ class Expressions(Conversions):
         for part in node.values:
             value = self.expression(part.value if isinstance(part, ast.FormattedValue) else part)
             if isinstance(value, Value):
-                self.error("text is made at compile time only", part)
+                self.error("text is made at compile time only", node)
             parts.append(str(value))
         return "".join(parts)
 

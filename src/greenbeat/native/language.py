@@ -52,10 +52,10 @@ class NativeFunction:
     ) -> None:
         self.python, self.convention, self.inline, self.exported = python, convention, inline, exported
         self.cold, self.noinline, self.attributes, self.trap = cold, noinline, attributes, trap
-        self.shared, self.module = shared, python.__module__
+        self.shared, self.module = shared, python.__module__ or ""
         self.code = python.__code__
         base = python.__qualname__.replace(".<locals>", "")
-        base = f"{python.__module__.removeprefix('greenbeat.')}.{base}"
+        base = f"{self.module.removeprefix('greenbeat.')}.{base}"
         _names[base] += 1
         self.symbol = python.__name__ if exported else f"{base}.{_names[base]}" if _names[base] > 1 else base
         self._signature: tuple[list[tuple[str, Type | None]], Type | None] | None = None

@@ -348,6 +348,7 @@ class Statements(Intrinsics):
             label = default if values is None else self.label("case")
             has_default = has_default or values is None
             blocks.append((label, case))
+            self.node = case.pattern
             for value in values or ():
                 operand = self.coerce(value, kind, f"the cases are {kind}")
                 if kind.wrap(value) in seen:
