@@ -45,6 +45,19 @@ class Vector:
     shape: str
     lanes: tuple[Number | NanPattern, ...]
 
+    def to_bytes(self) -> bytes:
+        """The sixteen bytes of a vector without patterns."""
+        size = 16 // len(self.lanes)
+        return b"".join(lane.bits.to_bytes(size, "little") for lane in self.lanes if isinstance(lane, Number))
+
+    @staticmethod
+    def from_bytes(content: bytes, shape: str) -> Vector:
+        """The vector of a shape with these bytes."""
+        count = VECTOR_SHAPES[shape][0]
+        size = 16 // count
+        parts = [content[start : start + size] for start in range(0, 16, size)]
+        return Vector(shape, tuple(Number(shape.partition("x")[0], int.from_bytes(part, "little")) for part in parts))
+
 
 @dataclass(frozen=True)
 class RefNull:
@@ -104,6 +117,17 @@ class TextModule:
     def binary(self) -> bytes:
         cursor = Cursor(self.tokens, self.start)
         return ModuleParser(cursor).parse()
+
+    def fields(self) -> list[tuple[tuple[str, ...], str]]:
+        """The fields as their tokens and as their text."""
+        tokens, position = self.tokens, self.start
+        found = []
+        while tokens.texts[position] not in (")", ""):
+            end = tokens.closing.get(position, position)
+            text = tokens.source[tokens.starts[position] : tokens.starts[end + 1]]
+            found.append((tuple(tokens.texts[position : end + 1]), text))
+            position = end + 1
+        return found
 
 
 @dataclass(frozen=True)

@@ -2,52 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from greenbeat.wasm.text import TextError, assemble
-from tests.spec.features import text_files
+from tests.spec.json_script import read_json
 from tests.spec.script import (
     AssertModule,
     AssertTrap,
     BinaryModule,
+    Command,
     Get,
     Invoke,
     Module,
     ModuleSource,
-    QuoteModule,
+    TextModule,
     read_script,
 )
-from tests.spec.suite import needs_suite
-
-_BESIDE_PYTHON = Path(sys.executable).with_name("wasm-tools")
-WASM_TOOLS = str(_BESIDE_PYTHON) if _BESIDE_PYTHON.exists() else shutil.which("wasm-tools")
-
-needs_wasm_tools = pytest.mark.skipif(WASM_TOOLS is None, reason="wasm-tools is not installed")
+from tests.spec.suite import json_from_script, needs_suite, needs_wasm_tools, run_wasm_tools, scripts
 
 
-def modules(path: Path) -> Iterator[tuple[int, str, ModuleSource]]:
+def modules(commands: Sequence[Command]) -> Iterator[tuple[int, str, ModuleSource]]:
     """Every module of a script: its line, what must become of it, and the module."""
-    for command in read_script(path):
+    for command in commands:
         if isinstance(command, Module):
             yield command.line, "valid", command.source
         elif isinstance(command, AssertTrap) and not isinstance(command.action, Invoke | Get):
             yield command.line, "valid", command.action
         elif isinstance(command, AssertModule):
             yield command.line, "valid" if command.kind == "unlinkable" else command.kind, command.source
-
-
-def run_wasm_tools(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    assert WASM_TOOLS is not None, "callers are skipped without it"
-    return subprocess.run([WASM_TOOLS, *arguments], input=stdin, capture_output=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +44,7 @@ def wasmtime() -> ModuleType:
 
 
 @needs_suite
-@pytest.mark.parametrize("path", text_files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", scripts(), ids=lambda path: path.stem)
 def test_every_module_assembles_or_is_refused(path: Path, wasmtime: ModuleType) -> None:
     """Valid modules become valid binaries, malformed texts are refused, invalid ones become invalid binaries."""
     config = wasmtime.Config()
@@ -75,7 +62,7 @@ def test_every_module_assembles_or_is_refused(path: Path, wasmtime: ModuleType) 
         setattr(config, f"wasm_{feature}", True)
     engine = wasmtime.Engine(config)
     unexpected = []
-    for line, expected, source in modules(path):
+    for line, expected, source in modules(read_script(path)):
         if isinstance(source, BinaryModule):
             continue
         try:
@@ -105,7 +92,7 @@ def printed(binary: bytes) -> str:
     It repeats a table that is 0 in element segments where the short form will do, and it keeps the names of
     parameters in function types in a subsection of its own.
     """
-    text = run_wasm_tools("print", "-", stdin=binary).stdout.decode()
+    text = run_wasm_tools("print", "-", stdin=binary).decode()
     text = re.sub(r"(\(elem \S+( \(;\d+;\))?) \(table \S+\)", r"\1", text)
     text = re.sub(r"\(param \$\S+ ", "(param ", text)
     return text.replace(") (param ", " ")
@@ -113,24 +100,18 @@ def printed(binary: bytes) -> str:
 
 @needs_suite
 @needs_wasm_tools
-@pytest.mark.parametrize("path", text_files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", scripts(), ids=lambda path: path.stem)
 def test_same_bytes_as_wasm_tools(path: Path, tmp_path: Path) -> None:
-    result = run_wasm_tools("json-from-wast", str(path), "-o", str(tmp_path / "x.json"), "--wasm-dir", str(tmp_path))
-    assert result.returncode == 0, result.stderr.decode()
-    commands = json.loads((tmp_path / "x.json").read_text())["commands"]
-    files = {
-        command["line"]: tmp_path / command["filename"]
-        for command in commands
-        if command.get("module_type") == "binary" or command["type"] in ("module", "module_definition")
-    }
     different = []
-    for line, expected, source in modules(path):
-        if isinstance(source, BinaryModule | QuoteModule) or expected == "malformed" or line not in files:
+    theirs_all = modules(read_json(json_from_script(path, tmp_path)))
+    for (line, expected, ours), (_, _, theirs) in zip(modules(read_script(path)), theirs_all, strict=True):
+        if not isinstance(ours, TextModule) or expected == "malformed":
             continue
-        ours, theirs = source.binary(), files[line].read_bytes()
+        assert isinstance(theirs, BinaryModule), "wasm-tools assembles every text that is not quoted"
         if (path.name, line) in INLINE_SIGNATURE_OF_OPEN_TYPE:
             continue
-        if ours != theirs and printed(ours) != printed(theirs):
+        binary = ours.binary()
+        if binary != theirs.content and printed(binary) != printed(theirs.content):
             different.append(f"{path.name}:{line}")
     assert not different, "different from wasm-tools: " + ", ".join(different)
 
