@@ -59,6 +59,7 @@ def read_body(module: ptr[Module], function: ptr[Function], r: ptr[Reader]) -> N
 @native
 def count_locals(module: ptr[Module], function: ptr[Function], r: ptr[Reader]) -> None:
     """Step over the declarations of locals, within the limit on how many there are."""
+    start = r.position
     total = u64(function.signature.param_count)
     for _ in range(read_u32(r)):
         at = r.position
@@ -68,7 +69,6 @@ def count_locals(module: ptr[Module], function: ptr[Function], r: ptr[Reader]) -
         if total > 0xFFFF_FFFF:
             malformed_at(r, at, "too many locals", 0, 0)
             return
-        if total > limits.LOCALS:
-            invalid(r, at, limits.exceeded(limits.LOCALS, "locals in a function, with its parameters"), 0, 0)
-            return
         read_value_type(module, r)
+    if total > limits.LOCALS:
+        invalid(r, start, limits.exceeded(limits.LOCALS, "locals in a function, with its parameters"), 0, 0)

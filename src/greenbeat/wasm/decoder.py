@@ -47,26 +47,25 @@ ORDER = (TYPE, IMPORT, FUNCTION, TABLE, MEMORY, TAG, GLOBAL, EXPORT, START, ELEM
 rank = table(u8, [ORDER.index(number) + 1 if number in ORDER else 0 for number in range(14)], name="section_rank")
 
 MAGIC = int.from_bytes(b"\0asm", "little")
-COMPONENT_LAYER = 0x0001_0000
 VERSION = 1
 
 
 @native
 def read_header(r: ptr[Reader]) -> None:
     """The eight bytes every module starts with."""
-    for i in range(4):
-        if remaining(r) == 0:
-            malformed(r, "unexpected end: no WebAssembly module is this short")
-            return
-        if r.position[0] != u8(u32(MAGIC) >> u32(8 * i)):
-            malformed_at(r, r.start, "magic header not detected: this is not a WebAssembly module", 0, 0)
-            return
-        r.position += 1
+    if remaining(r) < 4:
+        malformed(r, "unexpected end: no WebAssembly module is this short")
+        return
+    if load(u32, r.position) != MAGIC:
+        malformed(r, "magic header not detected: this is not a WebAssembly module")
+        return
+    r.position += 4
     if remaining(r) < 4:
         malformed(r, "unexpected end: no WebAssembly module is this short")
         return
     version = load(u32, r.position)
     if version != VERSION:
+        # A component's version says so in its upper half.
         if version >> 16 == 1:
             malformed(r, "unknown binary version: this is a component, not a module")
         else:
@@ -175,7 +174,7 @@ def read_sections(module: ptr[Module], r: ptr[Reader]) -> None:
         if failed(r):
             return
         if u64(size) > remaining(r):
-            malformed_at(r, size_at, "unexpected end: section length out of bounds", 0, 0)
+            malformed_at(r, size_at, "length out of bounds: the section is longer than the module", 0, 0)
             return
         r.end = r.position + size
         if number == CUSTOM:

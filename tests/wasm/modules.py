@@ -1,0 +1,126 @@
+"""Modules written byte by byte, and the decoder under test, built both ways: fast and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from greenbeat.native import Library, build, ctypes_of
+from greenbeat.runtime.instantiate import create_instance, destroy_instance
+from greenbeat.wasm.decoder import decode_module, free_module
+from greenbeat.wasm.description import Description, describe_failure
+from greenbeat.wasm.functypes import intern_signature
+from greenbeat.wasm.reader import INVALID, MALFORMED, Failure
+
+HEADER = b"\0asm\1\0\0\0"
+KINDS = {MALFORMED: "malformed", INVALID: "invalid"}
+
+
+def leb(value: int) -> bytes:
+    """An unsigned LEB128 number."""
+    parts = bytearray()
+    while True:
+        byte = value & 0x7F
+        value >>= 7
+        parts.append(byte | (0x80 if value else 0))
+        if not value:
+            return bytes(parts)
+
+
+def vector(*items: bytes) -> bytes:
+    """A count and that many items."""
+    return leb(len(items)) + b"".join(items)
+
+
+def name(text: str) -> bytes:
+    """A length and that many bytes."""
+    data = text.encode()
+    return leb(len(data)) + data
+
+
+def section(number: int, contents: bytes) -> bytes:
+    """A section with its size."""
+    return bytes([number]) + leb(len(contents)) + contents
+
+
+def module(*sections: bytes) -> bytes:
+    """A module of these sections."""
+    return HEADER + b"".join(sections)
+
+
+@cache
+def library(checked: bool) -> Library:
+    """The decoder and instantiation, compiled."""
+    roots = [decode_module, free_module, intern_signature, create_instance, destroy_instance]
+    return build(roots, checked=checked)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a module was refused."""
+
+    kind: str
+    message: str
+    offset: int
+    function: int | None
+
+
+class GuardedBytes:
+    """Bytes that end where memory ends: reading one byte too many is a fault, not a silent mistake."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        self.room = (size + page - 1) // page * page
+        self.memory = mmap.mmap(-1, self.room + page)
+        self.start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.mprotect(ctypes.c_void_p(self.start + self.room), ctypes.c_size_t(page), 0) == 0
+
+    def put(self, data: bytes) -> int:
+        """Put bytes right before the end; returns where they start."""
+        place = self.start + self.room - len(data)
+        ctypes.memmove(place, data, len(data))
+        return place
+
+
+class Decoder:
+    """The decoder as Python calls it."""
+
+    def __init__(self, checked: bool) -> None:
+        self.library = library(checked)
+        self.decode_module = self.library.function(decode_module)
+        self.free_module = self.library.function(free_module)
+
+    def decode_at(self, address: int, size: int) -> int | Refusal:
+        """The address of a module, or why there is none."""
+        failure: Any = ctypes_of(Failure)()
+        found: int | None = self.decode_module(address, size, ctypes.addressof(failure))
+        if found:
+            return found
+        message, offset, function = describe_failure(failure)
+        return Refusal(KINDS[failure.kind], message, offset, function)
+
+    def refusal(self, data: bytes) -> Refusal | None:
+        """Why bytes are no module, if they are not one."""
+        buffer = ctypes.create_string_buffer(data, len(data) + 1)
+        found = self.decode_at(ctypes.addressof(buffer), len(data))
+        if isinstance(found, Refusal):
+            return found
+        self.free_module(found)
+        return None
+
+    @contextlib.contextmanager
+    def decoded(self, data: bytes) -> Iterator[Description]:
+        """A description of a valid module, which is freed afterwards."""
+        buffer = ctypes.create_string_buffer(data, len(data) + 1)
+        found = self.decode_at(ctypes.addressof(buffer), len(data))
+        assert not isinstance(found, Refusal), found
+        try:
+            yield Description(found, data)
+        finally:
+            self.free_module(found)
