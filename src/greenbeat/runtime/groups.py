@@ -36,7 +36,6 @@ from greenbeat.runtime.instantiate import destroy_instance
 from greenbeat.runtime.layout import GUEST, HOST, FunctionInstance, Instance, SignatureType, Table
 from greenbeat.runtime.memory import free_memory
 from greenbeat.runtime.pythonapi import (
-    DEFAULT_FLAGS,
     HAVE_GC,
     TP_DEALLOC,
     TP_TRAVERSE,
@@ -45,12 +44,12 @@ from greenbeat.runtime.pythonapi import (
     Py_IncRef,
     PyErr_NoMemory,
     PyObject_GC_UnTrack,
-    PyType_FromSpec,
     PyType_GenericAlloc,
     Slot,
-    Spec,
     drop,
     free_object,
+    make_type,
+    set_slot,
 )
 from greenbeat.runtime.references import (
     MARK,
@@ -492,17 +491,8 @@ def group_dealloc(group: ptr[Group]) -> None:
 def create_group_type() -> bool:
     """Make the type; False with an exception set."""
     slots = stack(Slot, 3)
-    slots[0].number = TP_TRAVERSE
-    slots[0].value = cast(ptr[void], addressof(group_traverse))
-    slots[1].number = TP_DEALLOC
-    slots[1].value = cast(ptr[void], addressof(group_dealloc))
-    slots[2].number = 0
-    slots[2].value = None
-    spec = stack(Spec)
-    spec.name = "greenbeat.runtime.Group"
-    spec.size = sizeof(Group)
-    spec.item_size = 0
-    spec.flags = DEFAULT_FLAGS | HAVE_GC
-    spec.slots = slots
-    group_type[0] = PyType_FromSpec(spec)
+    set_slot(slots, TP_TRAVERSE, group_traverse)
+    set_slot(slots + 1, TP_DEALLOC, group_dealloc)
+    set_slot(slots + 2, 0, None)
+    group_type[0] = make_type("greenbeat.runtime.Group", sizeof(Group), HAVE_GC, slots)
     return group_type[0] is not None

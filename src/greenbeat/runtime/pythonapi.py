@@ -7,7 +7,7 @@ caller.
     object ─▶ │ reference count │ type │ what its type adds ...
 """
 
-from greenbeat.native import cast, extern, f64, function, i32, i64, inline, native, ptr, struct, u8, u32, u64, void
+from greenbeat.native import cast, extern, f64, function, i32, i64, inline, native, ptr, stack, struct, u8, u32, u64, void
 
 
 @struct
@@ -50,7 +50,7 @@ class Member:
 
 # Numbers of `typeslots.h`, `structmember.h` and `object.h`; they are part of the stable ABI.
 BF_GETBUFFER, TP_CALL, TP_CLEAR, TP_DEALLOC, TP_MEMBERS, TP_TRAVERSE, TP_FREE = 1, 50, 51, 52, 72, 71, 74
-MEMBER_OBJECT, MEMBER_UNSIGNED, MEMBER_SIZE = 6, 18, 19
+MEMBER_OBJECT, MEMBER_UNSIGNED_INT, MEMBER_UNSIGNED, MEMBER_SIZE = 6, 11, 18, 19
 MEMBER_READ_ONLY = 1
 BASE_TYPE, HAVE_GC, HAVE_VECTORCALL, DEFAULT_FLAGS = 1 << 10, 1 << 14, 1 << 11, 1 << 18
 # The top bit of a vectorcall's count: the callee may use the word before the arguments.
@@ -154,6 +154,10 @@ def PyTuple_SetItem(item: ptr[Object], index: i64, value: ptr[Object]) -> i32: .
 
 
 @extern
+def PySequence_Tuple(item: ptr[Object]) -> ptr[Object]: ...
+
+
+@extern
 def PyObject_Vectorcall(
     callee: ptr[Object], arguments: ptr[ptr[Object]], count: u64, keywords: ptr[Object]
 ) -> ptr[Object]: ...
@@ -228,3 +232,38 @@ def free_object(item: ptr[Object]) -> None:
     release = cast(function[[ptr[void]], None], PyType_GetSlot(kind, TP_FREE))
     release(item)
     Py_DecRef(kind)
+
+
+@inline
+def set_slot(slot: ptr[Slot], number: i32, value: ptr[void]) -> None:
+    """Fill in a type's slot; number 0 ends the list."""
+    slot.number = number
+    slot.value = value
+
+
+@inline
+def set_member(member: ptr[Member], name: ptr[u8], kind: i32, offset: i64) -> None:
+    """Describe an attribute that is a field, for reading only."""
+    member.name = name
+    member.type = kind
+    member.offset = offset
+    member.flags = MEMBER_READ_ONLY
+    member.doc = None
+
+
+@inline
+def end_members(member: ptr[Member]) -> None:
+    """The end of a list of members."""
+    member.name = None
+
+
+@native
+def make_type(name: ptr[u8], size: i32, flags: u32, slots: ptr[Slot]) -> ptr[void]:
+    """A heap type; null with an exception set."""
+    spec = stack(Spec)
+    spec.name = name
+    spec.size = size
+    spec.item_size = 0
+    spec.flags = flags | DEFAULT_FLAGS
+    spec.slots = slots
+    return PyType_FromSpec(spec)

@@ -47,6 +47,8 @@ from greenbeat.runtime.pythonapi import (
 from greenbeat.runtime.system import DONT_NEED, GRANULE, READ, WRITE, madvise, mprotect, munmap, now, reserve
 
 DEFAULT_STACK = 1 << 20
+# Address space of a driver's stack, and so the largest that a limit can ask for; only touched pages are memory.
+LARGEST_STACK = 1 << 26
 # A recycled stack keeps this much of its memory.
 KEPT_STACK = 1 << 16
 CACHED_TASKS = 64
@@ -194,6 +196,19 @@ def take_record() -> ptr[Thread]:
     return thread
 
 
+@native
+def give_driver(thread: ptr[Thread]) -> bool:
+    """Make sure that a record has a driver with a stack, a smaller one where memory must not be promised freely."""
+    if thread.driver is None:
+        thread.driver = new_task(LARGEST_STACK)
+        if thread.driver is None:
+            thread.driver = new_task(DEFAULT_STACK)
+        return thread.driver is not None
+    if thread.driver.stack is not None:
+        return True
+    return make_stack(thread.driver, LARGEST_STACK) or make_stack(thread.driver, DEFAULT_STACK)
+
+
 @native(noinline=True)
 def new_thread() -> ptr[Thread]:
     """The record of a thread that has none yet; null when there is no memory."""
@@ -204,12 +219,7 @@ def new_thread() -> ptr[Thread]:
     thread = take_record()
     if thread is None:
         return None
-    if thread.driver is None:
-        thread.driver = new_task(DEFAULT_STACK)
-    elif not make_stack(thread.driver, DEFAULT_STACK):
-        thread.used = 0
-        return None
-    if thread.driver is None or pthread_setspecific(thread_key[0] - 1, thread) != 0:
+    if not give_driver(thread) or pthread_setspecific(thread_key[0] - 1, thread) != 0:
         thread.used = 0
         return None
     thread.driver.depth = 0

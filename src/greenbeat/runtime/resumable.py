@@ -1,0 +1,278 @@
+"""Resumable calls: a call with a task of its own, which stops when its fuel is used up and goes on when it is given more.
+
+    READY ──resume──▶ RUNNING ──fuel used up──▶ SUSPENDED ──resume──▶ RUNNING ──▶ FINISHED, with `result`
+                        └── an exception, a trap ──▶ FAILED
+
+While it runs, its task is the thread's, in place of the task that waits for it. It is always metered, so that its code is the
+same at every resumption; what it uses is also taken from its instance's fuel, if that has any.
+"""
+
+from greenbeat.interpreter.enter import resume, run
+from greenbeat.native import (
+    cast,
+    export,
+    function,
+    i32,
+    i64,
+    native,
+    offsetof,
+    ptr,
+    sizeof,
+    stack,
+    static,
+    struct,
+    u32,
+    u64,
+    void,
+)
+from greenbeat.runtime.callable import bad_argument, explain_stop, raise_about, raise_exhausted, results_of
+from greenbeat.runtime.conversions import to_slot
+from greenbeat.runtime.functions import FunctionObject
+from greenbeat.runtime.hooks import BUSY, DEPTH, DROPPED, FUEL, MEMORY, TIME
+from greenbeat.runtime.layout import FINISHED, METERED, RAISED, SLOT, STACK_MARGIN, SUSPENDED, Task
+from greenbeat.runtime.pacemaker import begin_running
+from greenbeat.runtime.pythonapi import (
+    HAVE_GC,
+    MEMBER_OBJECT,
+    MEMBER_SIZE,
+    MEMBER_UNSIGNED_INT,
+    TP_CLEAR,
+    TP_DEALLOC,
+    TP_MEMBERS,
+    TP_TRAVERSE,
+    Member,
+    Object,
+    Py_IncRef,
+    PyErr_NoMemory,
+    PyObject_ClearWeakRefs,
+    PyObject_GC_UnTrack,
+    PyTuple_GetItem,
+    PyType_GenericAlloc,
+    Slot,
+    drop,
+    end_members,
+    free_object,
+    make_type,
+    set_member,
+    set_slot,
+)
+from greenbeat.runtime.system import now
+from greenbeat.runtime.tasks import new_task, recycle_task, this_thread
+
+READY, CALL_RUNNING, CALL_SUSPENDED, CALL_FINISHED, CALL_FAILED = range(5)
+UNLIMITED = (1 << 63) - 1
+
+
+@struct
+class CallObject:
+    """A `greenbeat.Call`. `task` is null once the call is over, `result` before. `time_left` is in nanoseconds."""
+
+    head: Object
+    function: ptr[FunctionObject]
+    task: ptr[Task]
+    result: ptr[Object]
+    weak_references: ptr[Object]
+    time_left: u64
+    state: u32
+
+
+call_type = static(ptr[void], name="call_type")
+
+
+@native
+def end_call(self: ptr[CallObject], state: u32) -> None:
+    """The call is over, or given up: give its task back."""
+    self.state = state
+    task = self.task
+    self.task = None
+    if task is not None:
+        recycle_task(task)
+
+
+@export
+def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Object]:
+    """A call with the arguments of a tuple that has the right size; owned by the caller, null with an exception set."""
+    target = function.target
+    if target is None:
+        raise_about(function, DROPPED)
+        return None
+    signature = target.signature
+    instance = target.instance
+    room = (u64(signature.param_count) + u64(signature.result_count)) * SLOT
+    self = cast(ptr[CallObject], PyType_GenericAlloc(call_type[0], 0))
+    if self is None:
+        return None
+    Py_IncRef(cast(ptr[Object], function))
+    self.function = function
+    self.time_left = instance.time_limit
+    task = new_task(instance.stack_limit + room)
+    self.task = task
+    if task is None:
+        raise_exhausted(MEMORY, target)
+        drop(cast(ptr[Object], self))
+        return None
+    slots = cast(ptr[u64], task.stack)
+    # The sweep of references looks at the arguments from now on.
+    task.top = task.stack + room
+    task.ceiling = task.stack_end - STACK_MARGIN
+    if instance.stack_limit + room < u64(task.ceiling - task.stack):
+        task.ceiling = task.stack + (instance.stack_limit + room)
+    task.mode = METERED
+    for i in range(signature.param_count):
+        slots[i] = 0
+    for i in range(signature.param_count):
+        item = PyTuple_GetItem(arguments, i64(i))
+        if not to_slot(signature.params[i], item, slots + i, function.owner):
+            bad_argument(function, i, item)
+            drop(cast(ptr[Object], self))
+            return None
+    return cast(ptr[Object], self)
+
+
+@native
+def give_fuel(self: ptr[CallObject], fuel: i64) -> bool:
+    """Put fuel into the task: as much as is given, and not more than the instance has. False if that has none."""
+    task = self.task
+    instance = self.function.target.instance
+    task.fuel = fuel
+    task.payer = None
+    task.reserve = 0
+    if instance.metered == METERED:
+        if instance.fuel <= 0:
+            return False
+        if instance.fuel < fuel:
+            task.fuel = instance.fuel
+        task.payer = instance
+        task.reserve = instance.fuel - task.fuel
+    return True
+
+
+@export
+def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
+    """Run a READY or SUSPENDED call until it is over or has used its fuel.
+
+    Args:
+        self: the call; the caller keeps it alive.
+        fuel: how much it may use, above 0.
+
+    Returns:
+        1, or 0 with an exception set. The state tells what became of the call.
+    """
+    target = self.function.target
+    thread = this_thread()
+    if thread is None:
+        PyErr_NoMemory()
+        return 0
+    if target is None or target.instance.closed != 0:
+        raise_about(self.function, DROPPED)
+        return 0
+    instance = target.instance
+    busy = instance.task
+    if busy is not None and busy != thread.driver:
+        raise_about(self.function, BUSY)
+        return 0
+    outer = thread.task
+    if outer.depth >= instance.depth_limit:
+        raise_exhausted(DEPTH, target)
+        return 0
+    if not give_fuel(self, fuel):
+        raise_exhausted(FUEL, target)
+        return 0
+    task = self.task
+    task.depth = outer.depth + 1
+    task.limit = task.ceiling
+    task.deadline = outer.deadline if outer.depth != 0 else u64(0)
+    begun = u64(0)
+    if instance.time_limit != 0:
+        if self.time_left == 0:
+            raise_exhausted(TIME, target)
+            return 0
+        begun = now()
+        if task.deadline == 0 or begun + self.time_left < task.deadline:
+            task.deadline = begun + self.time_left
+    was_running = thread.running
+    instance.task = thread.driver
+    thread.task = task
+    begin_running(thread)
+    status = u32(0)
+    first = self.state == READY
+    self.state = CALL_RUNNING
+    if first:
+        status = run(task, target, task.stack)
+    else:
+        status = resume(task)
+    if status != FINISHED and status != RAISED and status != SUSPENDED:
+        status = explain_stop(target, task, status)
+    thread.running = was_running
+    thread.task = outer
+    instance.task = busy
+    if task.payer is not None:
+        instance.fuel = task.reserve + task.fuel
+    if begun != 0:
+        spent = now() - begun
+        self.time_left = self.time_left - spent if spent < self.time_left else u64(0)
+    if status == SUSPENDED:
+        self.state = CALL_SUSPENDED
+        return 1
+    if status == FINISHED:
+        self.result = results_of(target.signature, cast(ptr[u64], task.stack))
+        end_call(self, CALL_FINISHED if self.result is not None else u32(CALL_FAILED))
+        return u32(self.result is not None)
+    end_call(self, CALL_FAILED)
+    return 0
+
+
+# ---------------------------------------------------------------- the Python type
+
+
+@native
+def call_traverse(self: ptr[CallObject], visit: function[[ptr[Object], ptr[void]], i32], argument: ptr[void]) -> i32:
+    """`tp_traverse`."""
+    found = visit(cast(ptr[Object], self.head.type), argument)
+    if found == 0 and self.function is not None:
+        found = visit(cast(ptr[Object], self.function), argument)
+    if found == 0 and self.result is not None:
+        found = visit(self.result, argument)
+    return found
+
+
+@native
+def call_clear(self: ptr[CallObject]) -> i32:
+    """`tp_clear`: what is suspended is given up. A call that runs is not garbage."""
+    end_call(self, CALL_FAILED)
+    called = self.function
+    result = self.result
+    self.function = None
+    self.result = None
+    drop(cast(ptr[Object], called))
+    drop(result)
+    return 0
+
+
+@native
+def call_dealloc(self: ptr[CallObject]) -> None:
+    """`tp_dealloc`."""
+    PyObject_GC_UnTrack(cast(ptr[Object], self))
+    if self.weak_references is not None:
+        PyObject_ClearWeakRefs(cast(ptr[Object], self))
+    call_clear(self)
+    free_object(cast(ptr[Object], self))
+
+
+@export
+def create_call_type() -> ptr[void]:
+    """Make the type; null with an exception set."""
+    members = stack(Member, 5)
+    set_member(members, "__weaklistoffset__", MEMBER_SIZE, offsetof(CallObject, "weak_references"))
+    set_member(members + 1, "function", MEMBER_OBJECT, offsetof(CallObject, "function"))
+    set_member(members + 2, "_result", MEMBER_OBJECT, offsetof(CallObject, "result"))
+    set_member(members + 3, "_state", MEMBER_UNSIGNED_INT, offsetof(CallObject, "state"))
+    end_members(members + 4)
+    slots = stack(Slot, 5)
+    set_slot(slots, TP_TRAVERSE, call_traverse)
+    set_slot(slots + 1, TP_CLEAR, call_clear)
+    set_slot(slots + 2, TP_DEALLOC, call_dealloc)
+    set_slot(slots + 3, TP_MEMBERS, members)
+    set_slot(slots + 4, 0, None)
+    call_type[0] = make_type("greenbeat.Call", sizeof(CallObject), HAVE_GC, slots)
+    return call_type[0]
