@@ -11,7 +11,9 @@ from functools import cache
 from typing import Any
 
 from greenbeat.native import Library, build, ctypes_of
+from greenbeat.runtime.evaluate import function_reference
 from greenbeat.runtime.instantiate import create_instance, destroy_instance
+from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
 from greenbeat.wasm.decoder import decode_module, free_module
 from greenbeat.wasm.description import Description, describe_failure
 from greenbeat.wasm.functypes import intern_signature
@@ -56,8 +58,9 @@ def module(*sections: bytes) -> bytes:
 @cache
 def library(checked: bool) -> Library:
     """The decoder and instantiation, compiled."""
-    roots = [decode_module, free_module, intern_signature, create_instance, destroy_instance]
-    return build(roots, checked=checked)
+    wasm = [decode_module, free_module, intern_signature]
+    runtime = [create_instance, destroy_instance, function_reference, memory_init, data_drop, table_init, elem_drop]
+    return build([*wasm, *runtime], checked=checked)
 
 
 @dataclass(frozen=True)

@@ -326,6 +326,9 @@ def test_suite(path: Path) -> None:
 
 def test_header_only(decoder: Decoder) -> None:
     with decoder.decoded(HEADER) as description:
-        assert description.sections == description.imports == description.exports == description.types == ()
+        assert not description.sections
+        assert not description.imports
+        assert not description.exports
+        assert not description.types
         assert description.function_count == 0
         assert description.start is None
