@@ -227,20 +227,20 @@ def test_earlier_segments_stay(decoder: Decoder) -> None:
 
 
 LIMITS = [
-    ("(memory 2)", {"memory_limit": 131072}, NO_ERROR, 0),
-    ("(memory 2)", {"memory_limit": 131071}, MEMORY_LIMIT, 0),
-    ("(memory 1) (memory 1) (memory 1)", {"memory_limit": 131072}, MEMORY_LIMIT, 2),
-    ("(memory i64 0x1000000000000)", {}, MEMORY_LIMIT, 0),
-    ("(table 10 funcref)", {"table_limit": 10}, NO_ERROR, 0),
-    ("(table 1 funcref) (table 11 funcref)", {"table_limit": 10}, TABLE_LIMIT, 1),
-    ("(table 10000001 funcref)", {}, TABLE_LIMIT, 0),
-    ("(table i64 0xffffffffffffffff funcref)", {}, TABLE_LIMIT, 0),
+    ("(memory 2)", 131072, 0, NO_ERROR, 0),
+    ("(memory 2)", 131071, 0, MEMORY_LIMIT, 0),
+    ("(memory 1) (memory 1) (memory 1)", 131072, 0, MEMORY_LIMIT, 2),
+    ("(memory i64 0x1000000000000)", NO_LIMIT, 0, MEMORY_LIMIT, 0),
+    ("(table 10 funcref)", 0, 10, NO_ERROR, 0),
+    ("(table 1 funcref) (table 11 funcref)", 0, 10, TABLE_LIMIT, 1),
+    ("(table 10000001 funcref)", 0, NO_LIMIT, TABLE_LIMIT, 0),
+    ("(table i64 0xffffffffffffffff funcref)", 0, NO_LIMIT, TABLE_LIMIT, 0),
 ]
 
 
-@pytest.mark.parametrize(("text", "limit", "kind", "index"), LIMITS)
-def test_limits(decoder: Decoder, text: str, limit: dict[str, int], kind: int, index: int) -> None:
-    with made(decoder, text, **limit) as it:
+@pytest.mark.parametrize(("text", "memory", "table", "kind", "index"), LIMITS)
+def test_limits(decoder: Decoder, text: str, memory: int, table: int, kind: int, index: int) -> None:
+    with made(decoder, text, memory_limit=memory, table_limit=table) as it:
         assert (it.error.kind, it.error.index) == (kind, index)
         assert (it.address is None) == (kind != NO_ERROR)
 

@@ -14,9 +14,10 @@ from functools import lru_cache
 from greenbeat.interpreter.calls import memory_of
 from greenbeat.interpreter.convention import HANDLER, RESULT, cold_handler, handler
 from greenbeat.native import cast, i64, inline, load, ptr, store, tail, trap, u8, u32, u64, unlikely, v128
-from greenbeat.runtime.instantiate import data_drop, elem_drop, function_reference, memory_init, table_init
+from greenbeat.runtime.evaluate import function_reference
 from greenbeat.runtime.layout import TRAP_TABLE, Instance, Task
 from greenbeat.runtime.memory import grow_memory, memory_copy, memory_fill
+from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
 from greenbeat.runtime.table import grow_table, table_copy, table_fill
 
 SIZE = 24
