@@ -272,7 +272,7 @@ def test_memory_init(to: int, start: int, count: int, drop: bool, checked: bool,
         if near_end and to <= 12:
             to += 65536 - 6
         fits = start + count <= len(data) and to + count <= 65536
-        assert it.call(memory_init, 0, 1, to, start, count) == (TRAP_NONE if fits else TRAP_MEMORY)
+        assert it.call(memory_init, 1, 0, to, start, count) == (TRAP_NONE if fits else TRAP_MEMORY)
         model = bytearray(65536)
         if fits:
             model[to : to + count] = data[start : start + count]

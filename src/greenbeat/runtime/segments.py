@@ -10,8 +10,9 @@ from greenbeat.runtime.memory import outside
 
 
 @native(shared=True)
-def memory_init(instance: ptr[Instance], segment: u32, memory: u32, to: u64, start: u64, count: u64) -> u32:
+def memory_init(instance: ptr[Instance], memory: u32, segment: u32, to: u64, start: u64, count: u64) -> u32:
     """`memory.init`: copy part of a data segment into a memory. Returns a trap's number, or 0."""
+    assert memory < instance.module.memory_count and segment < instance.module.data_count
     data = instance.module.datas + segment
     length = u64(0) if instance.dropped_datas[segment] != 0 else data.length
     target = instance.memories[memory]
@@ -37,8 +38,9 @@ def segment_item(instance: ptr[Instance], segment: ptr[ElementSegment], index: u
 
 
 @native(shared=True)
-def table_init(instance: ptr[Instance], segment: u32, table: u32, to: u64, start: u64, count: u64) -> u32:
+def table_init(instance: ptr[Instance], table: u32, segment: u32, to: u64, start: u64, count: u64) -> u32:
     """`table.init`: put part of an element segment into a table. Returns a trap's number, or 0."""
+    assert table < instance.module.table_count and segment < instance.module.element_count
     items = instance.module.elements + segment
     length = u64(0) if instance.dropped_elements[segment] != 0 else u64(items.count)
     target = instance.tables[table]
@@ -71,7 +73,7 @@ def initialize_elements(instance: ptr[Instance], index: ptr[u32]) -> u32:
         index[0] = i
         if segment.mode == ACTIVE:
             offset = active_offset(instance, segment.offset, instance.tables[segment.table].is_64)
-            problem = table_init(instance, i, segment.table, offset, 0, u64(segment.count))
+            problem = table_init(instance, segment.table, i, offset, 0, u64(segment.count))
             if problem != TRAP_NONE:
                 return problem
             elem_drop(instance, i)
@@ -89,7 +91,7 @@ def initialize_datas(instance: ptr[Instance], index: ptr[u32]) -> u32:
         index[0] = i
         if segment.mode == ACTIVE:
             offset = active_offset(instance, segment.offset, instance.memories[segment.memory].is_64)
-            problem = memory_init(instance, i, segment.memory, offset, 0, segment.length)
+            problem = memory_init(instance, segment.memory, i, offset, 0, segment.length)
             if problem != TRAP_NONE:
                 return problem
             data_drop(instance, i)
