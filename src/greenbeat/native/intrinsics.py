@@ -136,7 +136,8 @@ class Intrinsics(Calls):
         self.store_value(value, self.raw_place(pointer, offset, node), align=1)
 
     def operation_volatile_load(self, node: ast.AST, pointer: Any) -> Value:
-        return self.load_value(pointer.ir, self.value_at(pointer, node), modifier="volatile ")
+        kind = self.value_at(pointer, node)
+        return self.load_value(pointer.ir, kind, modifier="volatile ")
 
     def operation_volatile_store(self, node: ast.AST, pointer: Any, value: Any) -> None:
         kind = self.value_at(pointer, node)
@@ -370,6 +371,10 @@ class Intrinsics(Calls):
     def operation_frame_address(self, node: ast.AST) -> Value:
         self.unit.declare("declare ptr @llvm.frameaddress.p0(i32)")
         return self.temporary("call ptr @llvm.frameaddress.p0(i32 0)", t.PointerType(t.U8))
+
+    def operation_return_address_place(self, node: ast.AST) -> Value:
+        self.unit.declare("declare ptr @llvm.addressofreturnaddress.p0()")
+        return self.temporary("call ptr @llvm.addressofreturnaddress.p0()", t.PointerType(t.U8))
 
     def operation_inline_assembly(self, node: ast.AST, text: Any, constraints: Any, result: Any, *operands: Any) -> Value:
         returns = t.VOID if result is None else self.kind_argument(result, node)

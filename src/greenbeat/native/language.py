@@ -478,3 +478,7 @@ def inline_assembly(text: str, constraints: str, result: Any, *operands: Any) ->
 def frame_address() -> Any:
     """Pointer to this function's native frame."""
 
+
+@_operation
+def return_address_place() -> Any:
+    """Pointer to where this function's return address is: what the native stack pointer was on entry."""

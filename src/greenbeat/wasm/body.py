@@ -6,7 +6,7 @@ already. https://webassembly.github.io/spec/core/valid/instructions.html
 """
 
 from greenbeat.native import cast, i64, inline, native, ptr, stack, table, u8, u32, u64, unlikely
-from greenbeat.runtime.layout import Function, Module, SignatureType
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, SignatureType
 from greenbeat.wasm import valuetypes
 from greenbeat.wasm.body_extended import address_type, extended_pass, memory_type, unknown_instruction
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
@@ -437,12 +437,14 @@ def function_pass(emit):
         v.depth = 0
         open_block(v, FUNCTION_BODY, v.function.signature, 0)
         if emit is not None:
-            emit.begin(v)
+            if not emit.begin(v):
+                return False
         while v.depth != 0:
             v.at = r.position
             opcode = read_byte(r)
             if emit is not None:
-                emit.instruction(v)
+                if not emit.instruction(v):
+                    return False
             if opcode >= 0x45 and opcode <= 0xC4:
                 count = arity[opcode]
                 kind = u32(operand_type[opcode])
@@ -462,12 +464,12 @@ def function_pass(emit):
                 other_instruction(v, r, opcode)
             if failed(r):
                 return False
-            if emit is not None:
-                if v.height > v.highest:
-                    v.highest = v.height
+            if v.height > v.highest:
+                v.highest = v.height
         if r.position != r.end:
             malformed(r, "section size mismatch: the function's body goes on behind its end")
             return False
+        v.function.frame_size = (v.local_count + HEADER_SLOTS + v.highest) * SLOT
         if emit is not None:
             return emit.finish(v)
         return True

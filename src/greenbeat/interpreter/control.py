@@ -1,0 +1,399 @@
+"""Translation of control: blocks, branches, and the comparisons that become part of them.
+
+A branch's target word holds the distance from itself to the target. Until the target is known it holds the offset of the next
+such word, so that a block's forward branches are a chain:
+
+    Control.branches ─▶ word ─▶ word ─▶ 0
+
+Operands that a branch takes along are moved, if they are not in place, by plain cells on the branch's own path.
+"""
+
+from greenbeat.interpreter.handlers import (
+    BRANCH,
+    BRANCH_TABLE,
+    CHARGE,
+    NULL_REFERENCE,
+    UNREACHABLE,
+    branch_base,
+)
+from greenbeat.interpreter.returns import return_from
+from greenbeat.interpreter.translation import (
+    FROM_IMMEDIATE,
+    IN_SLOT,
+    NONE,
+    barrier,
+    emit,
+    flush,
+    forget_use,
+    move_plain,
+    operand_slot,
+    set_in_slot,
+    settle,
+    slot_of,
+    source_of,
+    state,
+    take,
+)
+from greenbeat.interpreter.values import load_constant
+from greenbeat.native import i32, inline, load, native, ptr, store, u32, u64
+from greenbeat.runtime.layout import METERED
+from greenbeat.wasm.reader import Reader, read_u32
+from greenbeat.wasm.validator import (
+    FUNCTION_BODY,
+    IF,
+    LOOP,
+    Control,
+    Validator,
+    label,
+    label_count,
+    param_count,
+    result_count,
+)
+from greenbeat.wasm.valuetypes import I32, I64
+
+I32_EQZ, I64_EQZ = 0x45, 0x50
+
+# ---------------------------------------------------------------- runs: what is paid for at once
+
+
+@native
+def end_run(v: ptr[Validator]) -> None:
+    """The straight-line run is over: its price goes into the cell at its start."""
+    t = state(v)
+    if t.charge != NONE:
+        store(t.code + t.charge, t.charged, 8)
+        t.charge = NONE
+
+
+@native
+def start_run(v: ptr[Validator]) -> None:
+    """A new run starts here."""
+    end_run(v)
+    t = state(v)
+    if t.variant & METERED != 0:
+        t.charge = t.size
+        t.charged = 0
+        emit(v, CHARGE, 16)
+
+
+# ---------------------------------------------------------------- labels
+
+
+@native
+def link(v: ptr[Validator], word: u32, target: u32) -> None:
+    """Let a target word point to a cell."""
+    store(state(v).code, i32(target) - i32(word), word)
+
+
+@native
+def bind(v: ptr[Validator], word: u32) -> None:
+    """Let a chain of target words point to the next cell."""
+    t = state(v)
+    while word != 0:
+        following = load(u32, t.code, word)
+        link(v, word, t.size)
+        word = following
+
+
+@native
+def aim(v: ptr[Validator], word: u32, target: ptr[Control]) -> None:
+    """Let a target word point to a block's label: a loop's start, or one day its end."""
+    if target.kind == LOOP:
+        link(v, word, target.start)
+    else:
+        store(state(v).code, target.branches, word)
+        target.branches = word
+
+
+@native
+def jump(v: ptr[Validator], target: ptr[Control]) -> None:
+    """Append an unconditional branch."""
+    at = state(v).size
+    emit(v, BRANCH + u32(target.kind == LOOP), 16)
+    aim(v, at + 8, target)
+
+
+@native
+def in_place(v: ptr[Validator], target: ptr[Control], base: u32) -> bool:
+    """Whether the operands from `base` on are where a branch to `target` needs them."""
+    t = state(v)
+    count = label_count(target)
+    if count != 0 and base != target.height:
+        return False
+    for i in range(count):
+        if (t.entries + base + i).kind != IN_SLOT:
+            return False
+    return True
+
+
+@native
+def move_operands(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
+    """Append the moves that a branch needs; the entries stay as they are, for who does not branch."""
+    t = state(v)
+    for i in range(label_count(target)):
+        move_plain(v, base + i, operand_slot(t, target.height + i))
+
+
+@native
+def branch_from(v: ptr[Validator], target: ptr[Control], base: u32, always: bool) -> None:
+    """Append everything that a branch is once it is taken; one to the function's body is a return."""
+    if target.kind == FUNCTION_BODY:
+        return_from(v, base, always)
+    else:
+        move_operands(v, target, base)
+        jump(v, target)
+
+
+# ---------------------------------------------------------------- conditions
+
+
+@native
+def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -> None:
+    """Note the condition of a branch: the test `opcode` of the operand at a height, or the comparison that just made it.
+
+    `opcode` is a test for zero; with `negated` the branch is taken where the test fails.
+    """
+    t = state(v)
+    condition = t.condition
+    condition.negated = negated
+    if opcode == I32_EQZ and t.last != NONE and t.last_opcode != 0 and (t.entries + height).kind == IN_SLOT:
+        if t.integer.slot == operand_slot(t, height):
+            cell = t.code + t.last
+            condition.opcode = t.last_opcode
+            condition.arity = t.last_arity
+            condition.variant = t.last_variant
+            condition.first = load(u32, cell, 12)
+            condition.second = load(u64, cell, 16)
+            condition.negated = not negated
+            t.size = t.last
+            t.last = NONE
+            t.last_opcode = 0
+            t.integer.slot = NONE
+            t.integer.cell = NONE
+            return
+    if source_of(v, height, False) == FROM_IMMEDIATE:
+        load_constant(v, height, I32 if opcode == I32_EQZ else I64)
+    condition.opcode = opcode
+    condition.arity = 1
+    condition.variant = source_of(v, height, False)
+    condition.first = slot_of(v, height)
+
+
+@native
+def branch_on_condition(v: ptr[Validator], flipped: bool, backward: bool) -> u32:
+    """Append the conditional branch; returns its target word. What is in a slot now is needed on two paths."""
+    t = state(v)
+    condition = t.condition
+    negated = condition.negated != flipped
+    size: u32 = 24 if condition.arity == 2 else 16
+    number = u32(branch_base[condition.opcode]) + condition.variant * 4 + u32(negated) * 2 + u32(backward)
+    at = t.size
+    cell = emit(v, number, size)
+    store(cell, condition.first, 12)
+    if condition.arity == 2:
+        store(cell, condition.second, 16)
+    t.integer.cell = NONE
+    t.real.cell = NONE
+    return at + 8
+
+
+@native
+def settle_results(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
+    """Several results of the function must be in their slots before the paths part."""
+    if target.kind == FUNCTION_BODY and result_count(target) > 1:
+        settle(v, base, base + result_count(target))
+
+
+@native
+def conditional(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
+    """Append a conditional branch whose operands are from `base` on; the condition was taken."""
+    if target.kind != FUNCTION_BODY and in_place(v, target, base):
+        aim(v, branch_on_condition(v, False, target.kind == LOOP), target)
+    else:
+        t = state(v)
+        settle_results(v, target, base)
+        word = branch_on_condition(v, True, False)
+        branch_from(v, target, base, False)
+        link(v, word, t.size)
+        t.last = NONE
+    start_run(v)
+
+
+@native
+def branch_if(v: ptr[Validator], target: ptr[Control]) -> None:
+    """`br_if`: the condition was popped."""
+    finish_condition(v, v.height, I32_EQZ)
+    conditional(v, target, v.height - label_count(target))
+
+
+@inline
+def finish_condition(v, height, opcode):
+    """Take a condition that is popped for good."""
+    take_condition(v, height, opcode, True)
+    t = state(v)
+    if t.condition.arity == 1 and t.condition.opcode == opcode:
+        take(v, height, t.condition.variant, False)
+
+
+@native
+def branch_on_null(v: ptr[Validator], target: ptr[Control]) -> None:
+    """`br_on_null`: the reference stays if it is none."""
+    take_condition(v, v.height - 1, I64_EQZ, False)
+    conditional(v, target, v.height - 1 - label_count(target))
+
+
+@native
+def branch_on_non_null(v: ptr[Validator], target: ptr[Control]) -> None:
+    """`br_on_non_null`: the reference goes along as the last operand."""
+    take_condition(v, v.height, I64_EQZ, True)
+    conditional(v, target, v.height + 1 - label_count(target))
+    forget_use(v, v.height)
+
+
+@native
+def as_non_null(v: ptr[Validator]) -> None:
+    """`ref.as_non_null`: a branch around a trap."""
+    t = state(v)
+    take_condition(v, v.height - 1, I64_EQZ, True)
+    word = branch_on_condition(v, False, False)
+    emit(v, NULL_REFERENCE, 8)
+    link(v, word, t.size)
+
+
+# ---------------------------------------------------------------- blocks
+
+
+@native
+def begin_block(v: ptr[Validator], kind: u32, params: u32) -> None:
+    """`block` and `loop`: what lies below must look the same on every path."""
+    flush(v, v.height + params)
+
+
+@native
+def begin_if(v: ptr[Validator], params: u32) -> None:
+    """`if`: the condition's branch goes to `else`, which is not known yet."""
+    height = v.height + params
+    finish_condition(v, height, I32_EQZ)
+    flush(v, height)
+    state(v).pending = branch_on_condition(v, True, False)
+
+
+@native
+def opened(v: ptr[Validator]) -> None:
+    """The block is open."""
+    t = state(v)
+    control = v.control
+    if control.kind == LOOP:
+        end_run(v)
+        barrier(v)
+        control.start = t.size
+        start_run(v)
+    elif control.kind == IF:
+        store(t.code, u32(0), t.pending)
+        control.otherwise = t.pending
+        start_run(v)
+
+
+@native
+def begin_else(v: ptr[Validator]) -> None:
+    """`else`: the first side goes to the end."""
+    t = state(v)
+    control = v.control
+    if control.reachable:
+        flush(v, control.height + result_count(control))
+        jump(v, control)
+    end_run(v)
+    bind(v, control.otherwise)
+    control.otherwise = 0
+    at_label(v, control.height, param_count(control))
+
+
+@native
+def at_label(v: ptr[Validator], height: u32, count: u32) -> None:
+    """Branches meet here, with this many operands in their slots."""
+    t = state(v)
+    barrier(v)
+    for i in range(count):
+        set_in_slot(v, height + i)
+    if t.flushed > height:
+        t.flushed = height
+    start_run(v)
+
+
+@native
+def end_block(v: ptr[Validator]) -> None:
+    """`end`: of a block, or of the function, which returns."""
+    t = state(v)
+    control = v.control
+    count = result_count(control)
+    if control.kind == FUNCTION_BODY:
+        if control.reachable:
+            return_from(v, control.height, True)
+        end_run(v)
+        return
+    if control.reachable:
+        flush(v, control.height + count)
+    if control.branches != 0 or control.otherwise != 0 or not control.reachable:
+        end_run(v)
+        bind(v, control.branches)
+        bind(v, control.otherwise)
+        at_label(v, control.height, count)
+
+
+# ---------------------------------------------------------------- branches
+
+
+@native
+def branch(v: ptr[Validator], target: ptr[Control]) -> None:
+    """`br`."""
+    branch_from(v, target, v.height - label_count(target), True)
+    end_run(v)
+
+
+@native
+def unreachable(v: ptr[Validator]) -> None:
+    """`unreachable`."""
+    emit(v, UNREACHABLE, 8)
+    end_run(v)
+
+
+@native
+def return_(v: ptr[Validator]) -> None:
+    """`return`: the results were popped."""
+    return_from(v, v.height, True)
+    end_run(v)
+
+
+@native
+def branch_table(v: ptr[Validator], r: ptr[Reader]) -> None:
+    """`br_table`: targets that need more than a jump get a cell of their own behind the table."""
+    t = state(v)
+    if source_of(v, v.height, False) == FROM_IMMEDIATE:
+        load_constant(v, v.height, I32)
+    source = source_of(v, v.height, False)
+    slot = slot_of(v, v.height)
+    take(v, v.height, source, False)
+    start = r.position
+    count = read_u32(r)
+    taken = label_count(label(v, read_u32(r)))
+    if taken > 1:
+        settle(v, v.height - taken, v.height)
+    r.position = start
+    read_u32(r)
+    at = t.size
+    cell = emit(v, BRANCH_TABLE + source, 16 + ((count + 2) & ~u32(1)) * 4)
+    store(cell, count, 8)
+    store(cell, slot, 12)
+    for i in range(count + 1):
+        target = label(v, read_u32(r))
+        if target.kind != FUNCTION_BODY and target.kind != LOOP and in_place(v, target, v.height - label_count(target)):
+            aim(v, at + 16 + i * 4, target)
+    r.position = start
+    read_u32(r)
+    for i in range(count + 1):
+        target = label(v, read_u32(r))
+        base = v.height - label_count(target)
+        if target.kind == FUNCTION_BODY or target.kind == LOOP or not in_place(v, target, base):
+            link(v, at + 16 + i * 4, t.size)
+            branch_from(v, target, base, False)
+    end_run(v)

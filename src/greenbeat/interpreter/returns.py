@@ -1,0 +1,203 @@
+"""Translation of calls and returns: where arguments and results are."""
+
+from greenbeat.interpreter.handlers import (
+    CALL_IMPORT,
+    CALL_INDIRECT,
+    CALL_REF,
+    CALL_UNLINKED,
+    RETURN_NOTHING,
+    RETURN_VALUE,
+    RETURN_VALUES,
+    TAIL_CALL,
+    TAIL_CALL_INDIRECT,
+    TAIL_CALL_REF,
+)
+from greenbeat.interpreter.handlers import (
+    CONSTANT as CONSTANT_CELL,
+)
+from greenbeat.interpreter.translation import (
+    FROM_ACCUMULATOR,
+    FROM_IMMEDIATE,
+    NONE,
+    class_of,
+    emit,
+    is_real,
+    operand_slot,
+    set_in_slot,
+    settle,
+    slot_of,
+    source_of,
+    state,
+    take,
+)
+from greenbeat.interpreter.values import load_constant
+from greenbeat.native import native, ptr, store, u32, u64
+from greenbeat.runtime.layout import SLOT, SignatureType
+from greenbeat.wasm.validator import Validator
+from greenbeat.wasm.valuetypes import I32
+
+
+@native
+def return_from(v: ptr[Validator], base: u32, always: bool) -> None:
+    """Append a return of the results from `base` on; unless it is `always` taken, the operands are needed afterwards.
+
+    Several results are in their slots already, if this is not always taken.
+    """
+    t = state(v)
+    signature = v.function.signature
+    count = signature.result_count
+    if count == 0:
+        cell = emit(v, RETURN_NOTHING, 16)
+        store(cell, t.header, 8)
+    elif count == 1:
+        kind = signature.results[0]
+        source = source_of(v, base, is_real(kind))
+        slot = slot_of(v, base)
+        if source == FROM_IMMEDIATE:
+            bits = (t.entries + base).bits
+            constant = emit(v, CONSTANT_CELL + class_of(kind) * 2, 24)
+            store(constant, bits, 16)
+            source = FROM_ACCUMULATOR
+        elif always:
+            take(v, base, source, is_real(kind))
+        cell = emit(v, RETURN_VALUE + class_of(kind) * 2 + source, 16)
+        store(cell, t.header, 8)
+        store(cell, slot, 12)
+    else:
+        settle(v, base, base + count)
+        cell = emit(v, RETURN_VALUES, 24)
+        store(cell, t.header, 8)
+        store(cell, count, 12)
+        store(cell, operand_slot(t, base), 16)
+
+
+@native
+def results_arrive(v: ptr[Validator], base: u32, signature: ptr[SignatureType]) -> None:
+    """After a call: the results are in slots, a single one in an accumulator too."""
+    t = state(v)
+    for i in range(signature.result_count):
+        set_in_slot(v, base + i)
+    t.integer.slot = NONE
+    t.integer.cell = NONE
+    t.real.slot = NONE
+    t.real.cell = NONE
+    if signature.result_count == 1:
+        if is_real(signature.results[0]):
+            t.real.slot = operand_slot(t, base)
+        else:
+            t.integer.slot = operand_slot(t, base)
+
+
+@native
+def call(v: ptr[Validator], index: u32, signature: ptr[SignatureType]) -> None:
+    """`call`: the results were pushed."""
+    call_at(v, v.height - signature.result_count, index, signature)
+
+
+@native
+def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureType]) -> None:
+    """Append a call whose arguments, and results, are from `base` on."""
+    t = state(v)
+    settle(v, base, base + signature.param_count)
+    frame = operand_slot(t, base)
+    if index < v.module.imported_functions:
+        cell = emit(v, CALL_IMPORT, 24)
+        store(cell, frame, 8)
+        store(cell, index, 12)
+        store(cell, u32(0), 16)
+        store(cell, frame, 20)
+    else:
+        cell = emit(v, CALL_UNLINKED + t.variant, 24)
+        store(cell, frame, 8)
+        store(cell, frame + signature.param_count * SLOT, 12)
+        store(cell, u64(index), 16)
+    results_arrive(v, base, signature)
+
+
+@native
+def dynamic(v: ptr[Validator], number: u32, base: u32, slot: u32, table: u32, signature: ptr[SignatureType], size: u32) -> None:
+    """Append the cell of a call through a table or a reference."""
+    t = state(v)
+    frame = operand_slot(t, base)
+    cell = emit(v, number, size)
+    store(cell, frame, 8)
+    store(cell, slot, 12)
+    store(cell, signature, 16)
+    store(cell, table, 24)
+    store(cell, frame + signature.param_count * SLOT, 28)
+    store(cell, u32(table < v.module.table_count and v.module.tables[table].is_64), 32)
+    if size == 48:
+        store(cell, t.header, 36)
+        store(cell, u32(0), 40)
+    store(cell, frame, size - 4)
+
+
+@native
+def call_indirect(v: ptr[Validator], table: u32, signature: ptr[SignatureType]) -> None:
+    """`call_indirect`: the index was on top of the arguments."""
+    t = state(v)
+    base = v.height - signature.result_count
+    index = base + signature.param_count
+    settle(v, base, index)
+    source: u32 = 0
+    if v.module.tables[table].is_64:
+        settle(v, index, index + 1)
+    else:
+        if source_of(v, index, False) == FROM_IMMEDIATE:
+            load_constant(v, index, I32)
+        source = source_of(v, index, False)
+    slot = slot_of(v, index)
+    take(v, index, source, False)
+    dynamic(v, CALL_INDIRECT + t.variant * 2 + source, base, slot, table, signature, 40)
+    results_arrive(v, base, signature)
+
+
+@native
+def call_ref(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
+    """`call_ref`: the reference was on top of the arguments."""
+    t = state(v)
+    base = v.height - signature.result_count
+    reference = base + signature.param_count
+    settle(v, base, reference + 1)
+    dynamic(v, CALL_REF + t.variant, base, operand_slot(t, reference), NONE, signature, 40)
+    results_arrive(v, base, signature)
+
+
+@native
+def tail_call(v: ptr[Validator], index: u32, signature: ptr[SignatureType]) -> None:
+    """`return_call`: an imported function is called, and its results returned."""
+    t = state(v)
+    base = v.height
+    if index < v.module.imported_functions:
+        call_at(v, base, index, signature)
+        return_from(v, base, True)
+    else:
+        settle(v, base, base + signature.param_count)
+        cell = emit(v, TAIL_CALL + t.variant, 24)
+        store(cell, t.header, 8)
+        store(cell, operand_slot(t, base), 12)
+        store(cell, u64(index), 16)
+
+
+@native
+def tail_dynamic(v: ptr[Validator], number: u32, table: u32, signature: ptr[SignatureType]) -> None:
+    """A tail call through a table or a reference; a callee elsewhere is called, and its results returned."""
+    t = state(v)
+    base = v.height
+    target = base + signature.param_count
+    settle(v, base, target + 1)
+    dynamic(v, number + t.variant, base, operand_slot(t, target), table, signature, 48)
+    results_arrive(v, base, signature)
+    return_from(v, base, True)
+
+
+@native
+def tail_call_indirect(v: ptr[Validator], table: u32, signature: ptr[SignatureType]) -> None:
+    """`return_call_indirect`."""
+    tail_dynamic(v, TAIL_CALL_INDIRECT, table, signature)
+
+
+@native
+def tail_call_ref(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
+    """`return_call_ref`."""
+    tail_dynamic(v, TAIL_CALL_REF, NONE, signature)

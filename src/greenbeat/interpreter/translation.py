@@ -1,0 +1,349 @@
+"""The translator's state: the cells written so far, what each operand is, and what the accumulators hold.
+
+The operand stack of WebAssembly does not exist at run time. While translating, each operand is an `Entry`: a value in its own
+slot, a local that has not been copied anywhere, or a constant. An entry has a slot reserved at a fixed place of the frame
+whether it uses it or not:
+
+    sp ─▶ │ parameters │ header (2) │ other locals │ operand 0 │ operand 1 │ ...
+                                     operands ──────┘
+
+Every value is written to a slot and to an accumulator by the same cell. The translator remembers which slot each accumulator
+mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell that made the value
+is turned into its variant that leaves the slot alone.
+"""
+
+from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, handlers
+from greenbeat.native import cast, extern, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT
+from greenbeat.wasm.validator import Validator, no_memory
+from greenbeat.wasm.valuetypes import F32, F64, I32
+
+IN_SLOT, LOCAL, CONSTANT = 0, 1, 2
+NONE = 0xFFFF_FFFF
+
+# More operands than one instruction pushes: results are limited to 1,000.
+MOST_PUSHED = 1024
+
+# Where an operand is read from; the digits that handlers are numbered by.
+FROM_SLOT, FROM_ACCUMULATOR, FROM_IMMEDIATE = 0, 1, 2
+
+
+@extern
+def realloc(memory: ptr[void], size: u64) -> ptr[void]: ...
+
+
+@struct
+class Entry:
+    """An operand: in its slot, a local (`index`), or a constant (`bits`)."""
+
+    kind: u32
+    index: u32
+    bits: u64
+
+
+@struct
+class Mirror:
+    """What an accumulator holds: the value of `slot`. `cell` made it and can be turned into `number - 1`, unless NONE."""
+
+    slot: u32
+    cell: u32
+    number: u32
+
+
+@struct
+class Condition:
+    """A comparison taken back out of the code, to become part of a branch; or a plain test of a value against zero."""
+
+    opcode: u32
+    arity: u32
+    variant: u32
+    negated: bool
+    first: u32
+    second: u64
+
+
+@struct
+class Translation:
+    """The state of translating one function; the buffers are kept from function to function."""
+
+    code: ptr[u8]
+    size: u32
+    capacity: u32
+    entries: ptr[Entry]
+    entry_capacity: u32
+    # Entries below this height are in their slots.
+    flushed: u32
+    # How many entries are each local; a set of the local puts them into their slots first.
+    local_uses: ptr[u32]
+    local_capacity: u32
+    # UNMETERED or METERED, plus EXPLICIT.
+    variant: u32
+    # Byte offsets from the frame's base.
+    header: u32
+    operands: u32
+    # The last cell, if it made a value and nothing can jump to behind it.
+    last: u32
+    # If that was a comparison: its opcode, operand count and variant.
+    last_opcode: u32
+    last_arity: u32
+    last_variant: u32
+    # One for integers and references, one for floats.
+    integer: Mirror
+    real: Mirror
+    condition: Condition
+    # A branch whose target word waits for `else`.
+    pending: u32
+    # The cell that pays for the current run, and what it has to pay.
+    charge: u32
+    charged: u32
+
+
+@inline
+def state(v: ptr[Validator]) -> ptr[Translation]:
+    """The translation a pass writes."""
+    return cast(ptr[Translation], v.translation)
+
+
+# ---------------------------------------------------------------- cells
+
+
+@native(cold=True)
+def grow_code(v: ptr[Validator], size: u32) -> bool:
+    """Make room for more cells."""
+    t = state(v)
+    capacity = u64(t.capacity) * 2 + u64(size) + 4096
+    grown = cast(ptr[u8], realloc(t.code, capacity))
+    if grown is None or capacity > 0x7FFF_FFFF:
+        return no_memory(v)
+    t.code = grown
+    t.capacity = u32(capacity)
+    return True
+
+
+@native
+def emit(v: ptr[Validator], number: u32, size: u32) -> ptr[u8]:
+    """Append a cell with its handler; the caller writes the operands. Out of memory, the cell is a place never run."""
+    t = state(v)
+    if unlikely(t.size + size > t.capacity):
+        if not grow_code(v, size):
+            t.size = 0
+    cell = t.code + t.size
+    store(cell, handlers[number])
+    t.size += size
+    t.last = NONE
+    t.last_opcode = 0
+    return cell
+
+
+@inline
+def barrier(v: ptr[Validator]) -> None:
+    """Something can jump here: nothing is known of the accumulators, and no cell before is the last one."""
+    t = state(v)
+    t.integer.slot = NONE
+    t.integer.cell = NONE
+    t.real.slot = NONE
+    t.real.cell = NONE
+    t.last = NONE
+    t.last_opcode = 0
+
+
+# ---------------------------------------------------------------- slots and entries
+
+
+@inline
+def operand_slot(t: ptr[Translation], height: u32) -> u32:
+    """The slot of the operand at a height."""
+    return t.operands + height * SLOT
+
+
+@inline
+def local_slot(v: ptr[Validator], index: u32) -> u32:
+    """The slot of a local: the header is between parameters and the others."""
+    slot = index * SLOT
+    if index >= v.function.signature.param_count:
+        slot += HEADER_SLOTS * SLOT
+    return slot
+
+
+@native(cold=True)
+def grow_entries(v: ptr[Validator], height: u32) -> bool:
+    """Make room for entries up to a height."""
+    t = state(v)
+    capacity = t.entry_capacity * 2 + height
+    grown = cast(ptr[Entry], realloc(t.entries, u64(capacity) * sizeof(Entry)))
+    if grown is None:
+        return no_memory(v)
+    t.entries = grown
+    t.entry_capacity = capacity
+    return True
+
+
+@inline
+def reserve_entries(v: ptr[Validator]) -> bool:
+    """Before each instruction: room for whatever it may push, so that no entry has to be checked afterwards."""
+    ready = True
+    if unlikely(v.height + MOST_PUSHED > state(v).entry_capacity):
+        ready = grow_entries(v, v.height + MOST_PUSHED)
+    return ready
+
+
+@inline
+def set_in_slot(v: ptr[Validator], height: u32) -> None:
+    """The operand at a height is in its slot."""
+    (state(v).entries + height).kind = IN_SLOT
+
+
+@native
+def slot_of(v: ptr[Validator], height: u32) -> u32:
+    """Where the operand at a height is, if it is no constant."""
+    t = state(v)
+    entry = t.entries + height
+    return local_slot(v, entry.index) if entry.kind == LOCAL else operand_slot(t, height)
+
+
+@inline
+def is_real(kind: u32) -> bool:
+    """Whether values of a type live in the float accumulator."""
+    return kind == F32 or kind == F64
+
+
+@inline
+def class_of(kind: u32) -> u32:
+    """The digit of a type where handlers are numbered by it: i32, i64 and references, f32, f64."""
+    digit: u32 = 1
+    if kind == I32:
+        digit = 0
+    elif kind == F32:
+        digit = 2
+    elif kind == F64:
+        digit = 3
+    return digit
+
+
+@native
+def mirror_of(t: ptr[Translation], real: bool) -> ptr[Mirror]:
+    """The accumulator for a class of values."""
+    if real:
+        return t.real
+    return t.integer
+
+
+@native
+def overwritten(t: ptr[Translation], slot: u32) -> None:
+    """A slot gets another value: no accumulator mirrors it any more."""
+    if t.integer.slot == slot:
+        t.integer.slot = NONE
+        t.integer.cell = NONE
+    if t.real.slot == slot:
+        t.real.slot = NONE
+        t.real.cell = NONE
+
+
+@native
+def forget_use(v: ptr[Validator], height: u32) -> None:
+    """The operand at a height is popped: if it was a local, there is one use less."""
+    t = state(v)
+    entry = t.entries + height
+    if entry.kind == LOCAL:
+        t.local_uses[entry.index] -= 1
+
+
+@native
+def move_plain(v: ptr[Validator], height: u32, slot: u32) -> None:
+    """Write a cell that puts the operand at a height into any slot, leaving the accumulators and its entry alone."""
+    t = state(v)
+    entry = t.entries + height
+    if entry.kind == CONSTANT:
+        bits = entry.bits
+        cell = emit(v, CONSTANT_PLAIN, 24)
+        store(cell, slot, 8)
+        store(cell, bits, 16)
+    else:
+        source = slot_of(v, height)
+        if source != slot:
+            cell = emit(v, COPY_PLAIN, 16)
+            store(cell, slot, 8)
+            store(cell, source, 12)
+
+
+@native
+def settle(v: ptr[Validator], first: u32, last: u32) -> None:
+    """Put the operands at these heights into their slots."""
+    t = state(v)
+    for height in range(first, last):
+        entry = t.entries + height
+        if entry.kind != IN_SLOT:
+            slot = operand_slot(t, height)
+            move_plain(v, height, slot)
+            overwritten(t, slot)
+            forget_use(v, height)
+            (t.entries + height).kind = IN_SLOT
+
+
+@native
+def flush(v: ptr[Validator], height: u32) -> None:
+    """Put all operands below a height into their slots."""
+    t = state(v)
+    if t.flushed < height:
+        settle(v, t.flushed, height)
+        t.flushed = height
+
+
+@native
+def set_symbolic(v: ptr[Validator], height: u32, kind: u32, index: u32, bits: u64) -> None:
+    """The operand at a height is a local or a constant."""
+    t = state(v)
+    entry = t.entries + height
+    entry.kind = kind
+    entry.index = index
+    entry.bits = bits
+    if t.flushed > height:
+        t.flushed = height
+
+
+# ---------------------------------------------------------------- values
+
+
+@native
+def source_of(v: ptr[Validator], height: u32, real: bool) -> u32:
+    """From where a cell can read the operand at a height."""
+    t = state(v)
+    entry = t.entries + height
+    if entry.kind == CONSTANT:
+        return FROM_IMMEDIATE
+    mirror = mirror_of(t, real)
+    if mirror.slot == slot_of(v, height):
+        return FROM_ACCUMULATOR
+    return FROM_SLOT
+
+
+@native
+def take(v: ptr[Validator], height: u32, source: u32, real: bool) -> None:
+    """The operand at a height is read for the last time: if from the accumulator, its slot need not have been written."""
+    t = state(v)
+    entry = t.entries + height
+    if source == FROM_ACCUMULATOR and entry.kind == IN_SLOT:
+        mirror = mirror_of(t, real)
+        if mirror.cell != NONE:
+            store(t.code + mirror.cell, handlers[mirror.number - 1])
+            mirror.cell = NONE
+            mirror.slot = NONE
+    forget_use(v, height)
+
+
+@native
+def produce(v: ptr[Validator], height: u32, number: u32, size: u32, real: bool) -> ptr[u8]:
+    """Append a cell whose result is the operand at a height; `number` is the variant without a slot."""
+    t = state(v)
+    slot = operand_slot(t, height)
+    set_in_slot(v, height)
+    overwritten(t, slot)
+    at = t.size
+    cell = emit(v, number + 1, size)
+    store(cell, slot, 8)
+    mirror = mirror_of(t, real)
+    mirror.slot = slot
+    mirror.cell = at
+    mirror.number = number + 1
+    t.last = at
+    return cell

@@ -1,0 +1,211 @@
+"""From WebAssembly to cells: a function is translated when it is first called, by the pass that validated it before.
+
+The pass in `wasm/body.py` says what it meets to the functions named here. Code belongs to the module and is shared by its
+instances; there are up to four variants of a function's code, made when they are first needed.
+"""
+
+from types import SimpleNamespace
+
+from greenbeat.interpreter import control, returns, values
+from greenbeat.interpreter.control import end_run, start_run
+from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY
+from greenbeat.interpreter.translation import NONE, Translation, barrier, emit, grow_code, realloc, reserve_entries, state
+from greenbeat.native import (
+    addressof,
+    atomic_load,
+    atomic_store,
+    atomic_update,
+    cast,
+    copy,
+    export,
+    extern,
+    fill,
+    inline,
+    native,
+    ptr,
+    static,
+    stack,
+    store,
+    u32,
+    u64,
+    u8,
+    i32,
+)
+from greenbeat.runtime.arena import allocate
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, Function, Module
+from greenbeat.wasm.body import function_pass
+from greenbeat.wasm.reader import Failure, Reader, failed
+from greenbeat.wasm.validator import Validator, no_memory
+
+# Frames up to this size fit above a task's limit, together with what a call out of the instance needs.
+UNCHECKED_FRAME = STACK_MARGIN // 2
+
+scratch = static(Validator, name="translator")
+written = static(Translation, name="translation")
+busy = static(u32, name="translating")
+
+
+@extern
+def sched_yield() -> i32: ...
+
+
+@native
+def begin(v: ptr[Validator]) -> bool:
+    """What a function does on entry: see that a large frame fits, zero its locals."""
+    t = state(v)
+    params = v.function.signature.param_count
+    t.size = 0
+    t.flushed = 0
+    t.header = params * SLOT
+    t.operands = (v.local_count + HEADER_SLOTS) * SLOT
+    t.charge = NONE
+    if t.capacity == 0:
+        if not grow_code(v, 0):
+            return False
+    if v.local_count > t.local_capacity:
+        grown = cast(ptr[u32], realloc(t.local_uses, u64(v.local_count) * 4))
+        if grown is None:
+            return no_memory(v)
+        t.local_uses = grown
+        t.local_capacity = v.local_count
+    if v.local_count != 0:
+        fill(t.local_uses, 0, u64(v.local_count) * 4)
+    if not reserve_entries(v):
+        return False
+    barrier(v)
+    if v.function.frame_size > UNCHECKED_FRAME:
+        cell = emit(v, CHECK_FRAME, 16)
+        store(cell, v.function.frame_size + UNCHECKED_FRAME, 8)
+    zeroed = v.local_count - params
+    if zeroed != 0:
+        number = u32(ZERO)
+        if zeroed < ZERO_MANY:
+            number += zeroed
+        cell = emit(v, number, 16)
+        store(cell, t.header + HEADER_SLOTS * SLOT, 8)
+        store(cell, zeroed, 12)
+    start_run(v)
+    return not failed(v.reader)
+
+
+@inline
+def instruction(v):
+    """Before each instruction."""
+    t = state(v)
+    if v.control.reachable:
+        t.charged += 1
+    return reserve_entries(v)
+
+
+@inline
+def nop(v):
+    """Nothing is written for `nop`."""
+
+
+@native
+def finish(v: ptr[Validator]) -> bool:
+    """The function is translated: its code moves to the module."""
+    t = state(v)
+    end_run(v)
+    if failed(v.reader):
+        return False
+    module, function = v.module, v.function
+    code = cast(ptr[u8], allocate(module.arena, u64(t.size)))
+    if code is None:
+        return no_memory(v)
+    copy(code, t.code, u64(t.size))
+    function.code_size[t.variant] = t.size
+    module.translated_bytes += u64(t.size)
+    if u64(function.frame_size) > module.largest_frame:
+        module.largest_frame = u64(function.frame_size)
+    atomic_store(addressof(function.entry[t.variant]), code, "release")
+    return True
+
+
+emission = SimpleNamespace(
+    begin=begin,
+    instruction=instruction,
+    finish=finish,
+    nop=nop,
+    constant=values.constant,
+    local_get=values.local_get,
+    local_set=values.local_set,
+    local_tee=values.local_tee,
+    binary=values.binary,
+    unary=values.unary,
+    select=values.select,
+    drop=values.drop,
+    load=values.load,
+    store=values.store_,
+    global_get=values.global_get,
+    global_set=values.global_set,
+    service=values.service,
+    begin_block=control.begin_block,
+    begin_if=control.begin_if,
+    opened=control.opened,
+    begin_else=control.begin_else,
+    end_block=control.end_block,
+    branch=control.branch,
+    branch_if=control.branch_if,
+    branch_table=control.branch_table,
+    branch_on_null=control.branch_on_null,
+    branch_on_non_null=control.branch_on_non_null,
+    as_non_null=control.as_non_null,
+    unreachable=control.unreachable,
+    return_=control.return_,
+    call=returns.call,
+    call_indirect=returns.call_indirect,
+    call_ref=returns.call_ref,
+    tail_call=returns.tail_call,
+    tail_call_indirect=returns.tail_call_indirect,
+    tail_call_ref=returns.tail_call_ref,
+    MEMORY_SIZE=SERVICE["memory.size"],
+    MEMORY_GROW=SERVICE["memory.grow"],
+    MEMORY_FILL=SERVICE["memory.fill"],
+    MEMORY_COPY=SERVICE["memory.copy"],
+    MEMORY_INIT=SERVICE["memory.init"],
+    DATA_DROP=SERVICE["data.drop"],
+    TABLE_GET=SERVICE["table.get"],
+    TABLE_SET=SERVICE["table.set"],
+    TABLE_SIZE=SERVICE["table.size"],
+    TABLE_GROW=SERVICE["table.grow"],
+    TABLE_FILL=SERVICE["table.fill"],
+    TABLE_COPY=SERVICE["table.copy"],
+    TABLE_INIT=SERVICE["table.init"],
+    ELEM_DROP=SERVICE["elem.drop"],
+    REF_FUNC=SERVICE["ref.func"],
+)
+
+translate_body = function_pass(emission)
+
+
+@export
+def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]:
+    """The function's cells in a variant, made now if need be; null when there is no memory for them."""
+    entry = atomic_load(addressof(function.entry[variant]), "acquire")
+    if entry is not None:
+        return entry
+    while atomic_update("xchg", busy, 1, "acquire") != 0:
+        sched_yield()
+    entry = atomic_load(addressof(function.entry[variant]), "acquire")
+    if entry is None:
+        failure = stack(Failure)
+        fill(failure, 0, 40)
+        r = stack(Reader)
+        r.position = function.body
+        r.end = function.body + function.body_length
+        r.start = module.bytes
+        r.failure = failure
+        v = scratch
+        v.module = module
+        v.function = function
+        v.reader = r
+        v.translation = written
+        t = written
+        t.variant = variant
+        if translate_body(v, r):
+            entry = function.entry[variant]
+    atomic_store(busy, 0, "release")
+    return entry
+
+
