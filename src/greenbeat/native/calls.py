@@ -142,6 +142,8 @@ class Calls(Expressions):
         callee, arguments = self.expression(inner.func), self.arguments(inner)
         if isinstance(callee, NativeFunction) and callee.inline:
             self.error("an inline function cannot be tail-called", node)
+        if not isinstance(callee, Value | NativeFunction | ExternFunction):
+            self.error(f"{self.describe(callee)} cannot be tail-called: native functions can", node)
         own = self.function_type(self.root.function)
         kind = callee.type if isinstance(callee, Value) else self.function_type(callee)
         if not isinstance(kind, t.FunctionType) or kind.convention != own.convention or kind.returns != own.returns:

@@ -163,7 +163,7 @@ class Expressions(Conversions):
                 self.error(f"a shift count is an integer, not {right.type}", node)
             right = self.convert(right, kind)
             right = self.temporary(f"and {kind.ir} {right.ir}, {kind.bits - 1}", kind)
-        elif not isinstance(right, int) or not 0 <= right < kind.bits:
+        elif not isinstance(right, int) or isinstance(right, bool) or not 0 <= right < kind.bits:
             self.error(f"{kind} can be shifted by 0 to {kind.bits - 1}, not {right}", node)
         else:
             right = Value(str(right), kind)

@@ -85,8 +85,8 @@ class Unit:
             self.externs.add(function.symbol)
         elif self.is_external(function) and not self.owns(function.module):
             kind = function.type
-            params = ", ".join(p.ir for p in kind.params)
-            self.forward[function.symbol] = f"declare {kind.convention} {kind.returns.ir} {name}({params})"
+            types = ", ".join(p.ir for p in kind.params)
+            self.forward[function.symbol] = f"declare {kind.convention} {kind.returns.ir} {name}({types})"
         else:
             self.pending.append(function)
         return name
