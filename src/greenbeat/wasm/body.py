@@ -191,6 +191,7 @@ def function_pass(emit):
         unset_locals(v, control.set_height)
         control.kind = ELSE
         control.reachable = control.entered
+        control.polymorphic = False
         v.height = control.height
         for i in range(param_count(control)):
             push(v, control.signature.params[i])

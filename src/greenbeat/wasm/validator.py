@@ -34,6 +34,9 @@ class Control:
     set_height: u32
     reachable: bool
     entered: bool
+    # Behind an instruction that never goes on: what is not on the stack has any type. A block opened there has a stack of
+    # its own again, though it is not reachable.
+    polymorphic: bool
     # The translator's: where a loop starts, the chains of branches to its end and of its condition's branch to `else`.
     start: u32
     branches: u32
@@ -107,8 +110,8 @@ def push(v: ptr[Validator], kind: u32) -> None:
 
 @native(cold=True)
 def missing(v: ptr[Validator], wanted: u32) -> u32:
-    """An operand is taken from an empty block: anything, if the code is unreachable, else a failure."""
-    if not v.control.reachable:
+    """An operand is taken from an empty block: anything, behind a branch or trap, else a failure."""
+    if v.control.polymorphic:
         return BOTTOM
     if wanted == BOTTOM:
         broken(v, "type mismatch: a value is needed, but the block has none left", 0, 0)
@@ -237,6 +240,7 @@ def open_block(v: ptr[Validator], kind: u32, signature: ptr[SignatureType], sing
     control.set_height = v.set_height
     control.reachable = reachable
     control.entered = reachable
+    control.polymorphic = False
     control.start = 0
     control.branches = 0
     control.otherwise = 0
@@ -271,6 +275,7 @@ def set_unreachable(v: ptr[Validator]) -> None:
     """After a branch, a return or a trap: anything may be popped."""
     v.height = v.control.height
     v.control.reachable = False
+    v.control.polymorphic = True
 
 
 @inline
