@@ -86,26 +86,26 @@ class Outcome(Enum):
     EXCEPTION = "exception"
 
 
-M = TypeVar("M")
-I = TypeVar("I")  # noqa: E741
+CompiledModule = TypeVar("CompiledModule")
+LiveInstance = TypeVar("LiveInstance")
 
 
-class Adapter(Protocol[M, I]):
-    """What the runner asks of an engine. `M` is its module, `I` its instance."""
+class Adapter(Protocol[CompiledModule, LiveInstance]):
+    """What the runner asks of an engine."""
 
-    def compile(self, binary: bytes) -> M:
+    def compile(self, binary: bytes) -> CompiledModule:
         """Decode and validate a module."""
 
-    def instantiate(self, module: M, imports: Mapping[str, Mapping[str, object]]) -> I:
+    def instantiate(self, module: CompiledModule, imports: Mapping[str, Mapping[str, object]]) -> LiveInstance:
         """Link and initialise an instance; `imports` holds everything registered, more than the module needs."""
 
-    def exports(self, instance: I) -> Mapping[str, object]:
+    def exports(self, instance: LiveInstance) -> Mapping[str, object]:
         """The exports of an instance in whatever form `instantiate` takes them."""
 
-    def invoke(self, instance: I, name: str, arguments: Sequence[Value]) -> Sequence[Value | RefKind]:
+    def invoke(self, instance: LiveInstance, name: str, arguments: Sequence[Value]) -> Sequence[Value | RefKind]:
         """Call an exported function."""
 
-    def get_global(self, instance: I, name: str) -> Value | RefKind:
+    def get_global(self, instance: LiveInstance, name: str) -> Value | RefKind:
         """Read an exported global."""
 
     def classify(self, error: Exception) -> Outcome | None:
@@ -125,18 +125,18 @@ class _SkippedError(Exception):
     """A command depends on something that was skipped."""
 
 
-class Runner(Generic[M, I]):
+class Runner(Generic[CompiledModule, LiveInstance]):
     """Executes the commands of one script.
 
     `later` gives the reasons why modules at certain lines are not run yet. What depends on them is skipped too.
     """
 
-    def __init__(self, adapter: Adapter[M, I], later: Mapping[int, str] | None = None) -> None:
+    def __init__(self, adapter: Adapter[CompiledModule, LiveInstance], later: Mapping[int, str] | None = None) -> None:
         self.adapter = adapter
         self.later = later or {}
         self.report = Report()
-        self._definitions: dict[str | None, M | _SkippedError] = {}
-        self._instances: dict[str | None, I | _SkippedError] = {}
+        self._definitions: dict[str | None, CompiledModule | _SkippedError] = {}
+        self._instances: dict[str | None, LiveInstance | _SkippedError] = {}
         self._registered: dict[str, Mapping[str, object]] = {}
 
     def run(self, commands: Sequence[Command]) -> Report:
@@ -205,19 +205,19 @@ class Runner(Generic[M, I]):
         if not command.definition:
             self._instantiate_as(command.name, module)
 
-    def _instantiate_as(self, name: str | None, module: M) -> None:
+    def _instantiate_as(self, name: str | None, module: CompiledModule) -> None:
         self._instances[None] = self._instances[name] = self._instantiate(module)
 
-    def _instantiate(self, module: M) -> I:
+    def _instantiate(self, module: CompiledModule) -> LiveInstance:
         return self.adapter.instantiate(module, self._registered)
 
-    def _definition(self, name: str | None) -> M:
+    def _definition(self, name: str | None) -> CompiledModule:
         definition = self._definitions[name]
         if isinstance(definition, _SkippedError):
             raise definition
         return definition
 
-    def _instance(self, name: str | None) -> I:
+    def _instance(self, name: str | None) -> LiveInstance:
         instance = self._instances[name]
         if isinstance(instance, _SkippedError):
             raise instance
@@ -253,7 +253,7 @@ class Runner(Generic[M, I]):
                 module = self._compile(source)
                 return self._expect([Outcome.UNLINKABLE], lambda: self._instantiate(module))
 
-    def _compile(self, source: ModuleSource) -> M:
+    def _compile(self, source: ModuleSource) -> CompiledModule:
         return self.adapter.compile(source.binary())
 
     def _check_results(self, results: Sequence[Value | RefKind], patterns: Sequence[Pattern]) -> str | None:

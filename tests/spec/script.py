@@ -113,10 +113,12 @@ class TextModule:
 
     tokens: Tokens
     start: int
+    bare: bool = False
+    """Whether the script is nothing but the fields of this module."""
 
     def binary(self) -> bytes:
-        cursor = Cursor(self.tokens, self.start)
-        return ModuleParser(cursor).parse()
+        parser = ModuleParser(Cursor(self.tokens, self.start))
+        return parser.fields() if self.bare else parser.module()
 
     def fields(self) -> list[tuple[tuple[str, ...], str]]:
         """The fields as their tokens and as their text."""
@@ -284,7 +286,7 @@ class _ScriptParser:
             "get": self._get,
             "assert_return": self._assert_return,
             "assert_trap": self._assert_trap,
-            "assert_exhaustion": lambda line: AssertExhaustion(line, self._action(), self._text()),
+            "assert_exhaustion": lambda line: AssertExhaustion(line, self._action(), self._name()),
             "assert_exception": lambda line: AssertException(line, self._action()),
         }
         for kind in ("malformed", "invalid", "malformed_custom", "invalid_custom", "unlinkable"):
@@ -293,7 +295,7 @@ class _ScriptParser:
     def script(self) -> list[Command]:
         cursor = self.cursor
         if cursor.texts[0] == "(" and cursor.texts[1] not in self._commands:
-            return [Module(1, None, TextModule(cursor.tokens, 0))]
+            return [Module(1, None, TextModule(cursor.tokens, 0, bare=True))]
         commands = []
         while cursor.texts[cursor.position]:
             commands.append(self._command())
@@ -309,9 +311,6 @@ class _ScriptParser:
         command = read(line)
         cursor.take_close()
         return command
-
-    def _text(self) -> str:
-        return self.cursor.take_string().decode()
 
     def _name(self) -> str:
         return self.cursor.take_name().decode()
@@ -378,10 +377,10 @@ class _ScriptParser:
 
     def _assert_trap(self, line: int) -> AssertTrap:
         action = self._module_argument() if self.cursor.at_open("module") else self._action()
-        return AssertTrap(line, action, self._text())
+        return AssertTrap(line, action, self._name())
 
     def _assert_module(self, kind: str) -> Callable[[int], Command]:
-        return lambda line: AssertModule(line, kind, self._module_argument(), self._text())
+        return lambda line: AssertModule(line, kind, self._module_argument(), self._name())
 
     def _patterns(self) -> tuple[Pattern, ...]:
         patterns = []

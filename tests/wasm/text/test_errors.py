@@ -12,6 +12,7 @@ ERRORS = [
     ("(module (fun))", "expected a module field", 1, 10),
     ("(module func)", "expected a module field in parentheses", 1, 9),
     ("()", "expected a module field", 1, 2),
+    ("$m (func)", "expected a module field in parentheses", 1, 1),
     ("(func $f) (func $f)", "duplicate func $f", 1, 17),
     ('(import "" "" (memory $m 1)) (memory $m 1)', "duplicate memory $m", 1, 38),
     ("(func (param $x i32) (local $x i32))", "duplicate local $x", 1, 29),

@@ -1,4 +1,4 @@
-"""The WebAssembly text format, turned into the binary format (specification 6).
+"""The WebAssembly text format, turned into the binary format (specification, Text Format).
 
 A module's way through this room: `lexer` cuts the text into tokens, `cursor` reads them, `module` walks over the
 fields twice (names first), with `types`, `expressions` and `segments` for what is inside them; `instructions` is the
@@ -21,13 +21,13 @@ __all__ = ["TextError", "assemble"]
 
 
 def assemble(source: str | bytes) -> bytes:
-    """Turn the text of one module, `(module ...)` or only its fields, into a binary (6.6.13)."""
+    """Turn the text of one module, `(module ...)` or only its fields, into a binary (Modules)."""
     cursor = Cursor(tokenize(source))
-    if not cursor.try_open("module"):
-        binary = ModuleParser(cursor).parse()
-    else:
-        binary = ModuleParser(cursor).parse()
+    if cursor.try_open("module"):
+        binary = ModuleParser(cursor).module()
         cursor.take_close()
+    else:
+        binary = ModuleParser(cursor).fields()
     if cursor.texts[cursor.position]:
         raise cursor.unexpected("nothing more behind the module")
     return binary

@@ -123,7 +123,7 @@ class Cursor:
         return b"".join(parts)
 
     def take_name(self, expected: str = "a name in quotation marks") -> bytes:
-        """Consume a string that must be UTF-8 (6.3.4)."""
+        """Consume a string that must be UTF-8 (Names)."""
         value = self.take_string(expected)
         try:
             value.decode()

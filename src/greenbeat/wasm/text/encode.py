@@ -1,4 +1,4 @@
-"""The binary format, written: LEB128 integers, vectors, sections and the name section (specification 5).
+"""The binary format, written: LEB128 integers, vectors, sections and the name section (specification, Binary Format).
 
 A `BinaryModule` collects what the parser has encoded, entry by entry, and puts the sections together in the order
 the binary format wants. Nothing here knows the text format.
@@ -32,7 +32,7 @@ SECTION_ORDER = {
 
 
 def unsigned(value: int) -> bytes:
-    """An unsigned LEB128 integer (5.2.2)."""
+    """An unsigned LEB128 integer (Integers)."""
     if value < 128:
         return _ONE_BYTE[value]
     encoded = bytearray()
@@ -44,7 +44,7 @@ def unsigned(value: int) -> bytes:
 
 
 def signed(value: int) -> bytes:
-    """A signed LEB128 integer (5.2.2)."""
+    """A signed LEB128 integer (Integers)."""
     encoded = bytearray()
     while not -64 <= value < 64:
         encoded.append(value & 127 | 128)
@@ -54,27 +54,27 @@ def signed(value: int) -> bytes:
 
 
 def vector(items: Sequence[bytes]) -> bytes:
-    """A vector of encoded items: their number, then the items (5.1.3)."""
+    """A vector of encoded items: their number, then the items (Lists)."""
     return unsigned(len(items)) + b"".join(items)
 
 
 def sized(content: bytes) -> bytes:
-    """Bytes preceded by their number; also how names are encoded (5.2.4)."""
+    """Bytes preceded by their number; also how names are encoded (Names)."""
     return unsigned(len(content)) + content
 
 
 def section(identifier: int, content: bytes) -> bytes:
-    """One section (5.5.2)."""
+    """One section (Sections)."""
     return bytes([identifier]) + sized(content)
 
 
 def custom_section(name: bytes, content: bytes) -> bytes:
-    """A custom section (5.5.3)."""
+    """A custom section (Custom Section)."""
     return section(0, sized(name) + content)
 
 
 def run_lengths(items: Iterable[bytes]) -> list[bytes]:
-    """Consecutive equal items as pairs of count and item, the way locals are declared (5.5.13)."""
+    """Consecutive equal items as pairs of count and item, the way locals are declared (Code Section)."""
     runs: list[tuple[int, bytes]] = []
     for item in items:
         if runs and runs[-1][1] == item:
@@ -167,7 +167,7 @@ class BinaryModule:
     custom: list[CustomSection] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """The whole module (5.5.16)."""
+        """The whole module (Modules)."""
         entries = {
             "type": self.types,
             "import": self.imports,

@@ -1,4 +1,4 @@
-"""Instruction sequences: flat, folded and mixed, as in function bodies and constant expressions (specification 6.5).
+"""Instruction sequences in functions and constant expressions (specification, Text Format, Instructions).
 
 A folded instruction is its operands first and then the instruction; an unfolded one stands as it is. Both are encoded
 in one pass without recursion, so nesting is limited by memory only. The parser keeps a stack of what is open:
@@ -65,7 +65,7 @@ class ExpressionParser:
         self._frames: list[_Frame] = []
 
     def sequence(self) -> bytes:
-        """The instructions up to a closing parenthesis that is not theirs and stays, with the final `end` (6.5.1)."""
+        """The instructions up to a closing parenthesis that is not theirs, with the final `end` (Expressions)."""
         cursor, texts, frames = self.cursor, self.cursor.texts, self._frames
         while True:
             text = texts[cursor.position]
@@ -81,7 +81,7 @@ class ExpressionParser:
         return bytes(self.encoded)
 
     def folded(self) -> bytes:
-        """A single folded instruction, with the final `end` (6.5.11)."""
+        """A single folded instruction, with the final `end` (Folded Instructions)."""
         if self.cursor.texts[self.cursor.position] != "(":
             raise self.cursor.unexpected("an instruction in parentheses")
         self._open()
@@ -137,7 +137,7 @@ class ExpressionParser:
         return self.cursor.error(f"unknown operator `{text}`: expected an instruction")
 
     def _check_label(self, frame: _Frame) -> None:
-        """The label that `end` and `else` may repeat (6.5.4)."""
+        """The label that `end` and `else` may repeat (Control Instructions)."""
         position = self.cursor.position
         name = self.cursor.try_identifier()
         if name is not None and name != frame.label:
@@ -212,7 +212,7 @@ class ExpressionParser:
         self.reader.labels.pop()
 
     def _block_header(self, instruction: Instruction) -> tuple[str | None, bytes]:
-        """The label of a block, and its encoding up to the first instruction inside (6.5.4)."""
+        """The label of a block, and its encoding up to the first instruction inside (Control Instructions)."""
         cursor = self.cursor
         label = cursor.try_identifier()
         display_name = take_name_annotation(cursor, "label") or (label and label[1:])
@@ -225,7 +225,7 @@ class ExpressionParser:
         return label, header
 
     def _block_type(self) -> bytes:
-        """A block type: nothing, a value type, or a type use (6.5.4, 5.4.1)."""
+        """A block type: nothing, a value type, or a type use (Control Instructions)."""
         position = self.cursor.position
         explicit = self.types.explicit_type()
         inline = self.types.signature(None)
@@ -237,7 +237,7 @@ class ExpressionParser:
         return inline.results[0] if inline.results else _EMPTY_BLOCK
 
     def _catches(self) -> list[bytes]:
-        """The catch clauses of `try_table` (6.5.4)."""
+        """The catch clauses of `try_table` (Control Instructions)."""
         cursor = self.cursor
         catches = []
         while cursor.texts[cursor.position] == "(" and cursor.texts[cursor.position + 1] in _CATCHES:

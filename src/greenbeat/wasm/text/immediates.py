@@ -41,7 +41,7 @@ class ImmediateReader:
         """The labels of the enclosing blocks, innermost last."""
 
     def label(self) -> bytes:
-        """A label, by name or as the number of blocks to leave (6.5.2)."""
+        """A label, by name or as the number of blocks to leave (Labels)."""
         cursor = self.cursor
         text = cursor.texts[cursor.position]
         if not text.startswith("$"):
@@ -136,7 +136,7 @@ class ImmediateReader:
         return instruction.opcode + argument + self._lane_index()
 
     def _memory_argument(self, memory: int, access: int) -> bytes:
-        """The `offset=` and `align=` of a memory instruction (6.5.8, 5.4.6)."""
+        """The `offset=` and `align=` of a memory instruction (Memory Instructions)."""
         offset = self._attribute("offset=", 64, 0)
         position = self.cursor.position
         align = self._attribute("align=", 64, access)

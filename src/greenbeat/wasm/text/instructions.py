@@ -1,7 +1,7 @@
 """Every instruction of the text format: its name, its opcode and what immediates follow the name.
 
-The tables read like the ones of the specification (6.5 and the index of instructions): a row gives the first opcode,
-the sort of immediate, and names with consecutive opcodes, where `-` leaves one out. Behind the name of a memory
+The tables follow the specification (Text Format, Instructions; appendix, Index of Instructions). A row gives the first
+opcode, the sort of immediate, and names with consecutive opcodes, where `-` leaves one out. Behind the name of a memory
 instruction stands, after a slash, how many bytes it accesses, which is its natural alignment. Structured control
 instructions are here too, under the immediate `BLOCK`; what closes them is up to the expression parser.
 

@@ -1,4 +1,4 @@
-"""Source text to tokens (specification 6.2, and the appendix on annotations).
+"""Source text to tokens (specification, Text Format, Lexical Format; appendix, Custom Sections and Annotations).
 
 One regular expression recognises every token; this module only adds what is not regular: nested comments,
 annotations, and the matching of parentheses, which lets the parser skip a field without looking into it.
@@ -134,7 +134,7 @@ def tokenize(source: str | bytes) -> Tokens:
 
 
 def _decode(source: str | bytes) -> str:
-    """Sources are UTF-8; a str with lone surrogates has no such encoding and is as malformed (6.2.1)."""
+    """Sources are UTF-8; a str with lone surrogates has no such encoding and is as malformed (Characters)."""
     try:
         if isinstance(source, str):
             source.encode()
@@ -171,7 +171,7 @@ def _bad_string(tokens: Tokens, start: int) -> TextError:
 
 
 def _skip_comment(tokens: Tokens, start: int) -> int:
-    """The position behind a block comment; such comments nest (6.2.3)."""
+    """The position behind a block comment; such comments nest (Comments)."""
     depth = 0
     position = start
     while edge := _COMMENT_EDGE.search(tokens.source, position):
@@ -222,7 +222,7 @@ def _read_annotation(tokens: Tokens, start: int) -> tuple[Annotation, int]:
 
 
 def _decode_identifier(tokens: Tokens, quoted: str, start: int, what: str = "identifier") -> str:
-    """The name in a quoted identifier `$"..."`, which must be UTF-8 and not empty (6.3.5)."""
+    """The name in a quoted identifier `$"..."`, which must be UTF-8 and not empty (Identifiers)."""
     name = decode_string(quoted)
     if name is None:
         raise tokens.error("malformed escape in string: not a Unicode scalar value", start)
@@ -235,7 +235,7 @@ def _decode_identifier(tokens: Tokens, quoted: str, start: int, what: str = "ide
 
 
 def decode_string(quoted: str) -> bytes | None:
-    """The bytes of a string token, or None when an escape names no Unicode scalar value (6.3.3)."""
+    """The bytes of a string token, or None when an escape names no Unicode scalar value (Strings)."""
     encoded = quoted[1:-1].encode()
     if b"\\" not in encoded:
         return encoded

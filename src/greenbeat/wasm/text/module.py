@@ -1,4 +1,4 @@
-"""Modules in the text format: their fields, in two passes (specification 6.6).
+"""Modules in the text format: their fields, in two passes (specification, Text Format, Modules).
 
 The first pass defines the name of everything, so that names can be used before their definition, and checks that
 imports come first. The second encodes the fields: types first, because inline signatures are compared with them,
@@ -39,6 +39,7 @@ class ModuleParser:
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
+        self._start_of_module = cursor.position
         self.scope = Scope()
         self.types = TypeParser(cursor, self.scope)
         self.binary = BinaryModule()
@@ -62,12 +63,15 @@ class ModuleParser:
             "data": self.segments.data,
         }
 
-    def parse(self) -> bytes:
-        """Encode everything from the cursor to the parenthesis, or the end of the text, that closes the module."""
+    def module(self) -> bytes:
+        """Encode a module from behind its keyword to the parenthesis that closes it."""
+        name = self.cursor.try_identifier()
+        self.binary.names.module = take_name_annotation(self.cursor, "module") or (name and name[1:])
+        return self.fields()
+
+    def fields(self) -> bytes:
+        """Encode a module from its first field to the parenthesis, or the end of the text, that closes it."""
         cursor = self.cursor
-        first = cursor.position
-        name = cursor.try_identifier()
-        self.binary.names.module = take_name_annotation(cursor, "module") or (name and name[1:])
         fields_start = cursor.position
         for keyword in self._fields():
             self.binary.custom += map(custom_section, cursor.take_annotations("custom", cursor.position - 2))
@@ -89,7 +93,7 @@ class ModuleParser:
             local_space.add(len(signature.parameters) if signature else 0)
             self.binary.code[function.code_index] = self._body(function.index, local_space)
         cursor.position = end
-        cursor.refuse_other_annotations(_PLACED_ANNOTATIONS, first)
+        cursor.refuse_other_annotations(_PLACED_ANNOTATIONS, self._start_of_module)
         return self._finish()
 
     def _fields(self) -> Iterator[str]:
@@ -186,7 +190,7 @@ class ModuleParser:
     def _begin(self, sort: str) -> tuple[int, bool]:
         """The start of a definition: its index, and whether an inline import has made it complete.
 
-        The inline exports are encoded (6.6.5 and following, abbreviations).
+        The inline exports are encoded (Functions, Tables, Memories, Globals: abbreviations).
         """
         cursor = self.cursor
         index = self._next_index(sort)
@@ -244,7 +248,7 @@ class ModuleParser:
             self.binary.code.append(self._body(index, local_space))
 
     def _body(self, index: int, local_space: IndexSpace) -> bytes:
-        """Locals and instructions of a function (6.6.5)."""
+        """Locals and instructions of a function (Functions)."""
         cursor = self.cursor
         locals_: list[bytes] = []
         while cursor.try_open("local"):

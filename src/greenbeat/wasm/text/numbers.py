@@ -62,7 +62,7 @@ F64 = FloatFormat("f64", 11, 52)
 
 
 def parse_integer(text: str) -> int | None:
-    """The value of an integer literal with an optional sign, or None when `text` is not one (6.3.1)."""
+    """The value of an integer literal with an optional sign, or None when `text` is not one (Integers)."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None
@@ -77,7 +77,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def parse_unsigned(text: str, bits: int) -> int:
-    """The value of an unsigned literal uN; no sign is allowed (6.3.1)."""
+    """The value of an unsigned literal uN; no sign is allowed (Integers)."""
     value = parse_integer(text)
     if value is None or text[0] in "+-":
         raise ValueError(f"expected an unsigned integer, found `{text}`")
@@ -87,7 +87,7 @@ def parse_unsigned(text: str, bits: int) -> int:
 
 
 def parse_signless(text: str, bits: int) -> int:
-    """The value of a literal iN, signed or unsigned, reduced to its bits as an unsigned integer (6.3.1)."""
+    """The value of a literal iN, signed or unsigned, reduced to its bits as an unsigned integer (Integers)."""
     value = parse_integer(text)
     if value is None:
         raise ValueError(f"expected an i{bits} literal, found `{text}`")
@@ -97,7 +97,7 @@ def parse_signless(text: str, bits: int) -> int:
 
 
 def parse_float(text: str, form: FloatFormat) -> int:
-    """The bits of a floating-point literal fN (6.3.2)."""
+    """The bits of a floating-point literal fN (Floating-Point)."""
     sign = form.sign_bit if text[:1] == "-" else 0
     magnitude = text[1:] if text[:1] in ("+", "-") else text
     if magnitude == "inf":
@@ -168,7 +168,7 @@ def _round_hexadecimal(match: re.Match[str], form: FloatFormat) -> int:
 
 
 def round_fraction(numerator: int, denominator: int, form: FloatFormat) -> int:
-    """The bits of the value of `form` nearest to a positive fraction, ties to even (4.3.3, float_N)."""
+    """The bits of the value of `form` nearest to a positive fraction, ties to even (Numerics, Rounding)."""
     exponent = numerator.bit_length() - denominator.bit_length()
     if numerator << max(0, -exponent) < denominator << max(0, exponent):
         exponent -= 1

@@ -1,4 +1,4 @@
-"""The names of a module: one index space for each sort of definition (specification 6.1.3 and 6.4.1).
+"""The names of a module: an index space for each sort of definition (specification, Text Format, Contexts, Indices).
 
 Before anything is encoded the module parser walks over all fields once and defines their names here, so a name may
 be used before its definition. The type space also owns the type definitions, because an inline signature refers
@@ -97,7 +97,7 @@ class TypeSpace(IndexSpace):
         self._first_index: dict[FunctionType, int] = {}
 
     def set_function_type(self, index: int, signature: FunctionType, *, shareable: bool) -> None:
-        """Record a function type; a shareable one also serves inline signatures equal to it (6.6.4)."""
+        """Record a function type; a shareable one also serves inline signatures equal to it (Type Uses)."""
         self._function_types[index] = signature
         if shareable:
             self._first_index.setdefault(signature, index)
@@ -129,7 +129,7 @@ class Scope:
     elements: IndexSpace = field(default_factory=lambda: IndexSpace("elem"))
     data: IndexSpace = field(default_factory=lambda: IndexSpace("data"))
     uses_data_index: bool = False
-    """Whether code names a data segment: then a data count section must come before the code (5.5.15)."""
+    """Whether code names a data segment, which needs a data count section (Binary Format, Data Count Section)."""
 
     def external(self, sort: str) -> IndexSpace | None:
         """The space of what can be imported and exported, by its keyword."""
@@ -143,9 +143,9 @@ class Scope:
 
 
 EXTERNAL_KINDS = {"func": 0, "table": 1, "memory": 2, "global": 3, "tag": 4}
-"""How the binary format numbers what can be imported and exported (5.5.5)."""
+"""How the binary format numbers what can be imported and exported (Binary Format, Import Section)."""
 
 
 def encode_export(name: bytes, sort: str, index: int) -> bytes:
-    """An entry of the export section (5.5.10)."""
+    """An entry of the export section (Binary Format, Export Section)."""
     return sized(name) + bytes([EXTERNAL_KINDS[sort]]) + unsigned(index)

@@ -1,4 +1,4 @@
-"""Data and element segments, standing alone or inside a memory or table (specification 6.6.9 and 6.6.10)."""
+"""Data and element segments, alone or in a memory or table (specification, Text Format, Element and Data Segments)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .expressions import ExpressionParser
 from .scope import Scope
 from .types import FUNCTION_REFERENCE, TypeParser
 
-# Bits of the flags in front of an element segment (5.5.12). The second means an explicit table in an active segment
-# and makes an inactive one declarative.
+# Bits of the flags in front of an element segment (Binary Format, Element Section). The second means an explicit table
+# in an active segment and makes an inactive one declarative.
 _INACTIVE, _EXPLICIT_TABLE, _DECLARATIVE, _EXPRESSIONS = 1, 2, 2, 4
 
 _FUNCTION_KIND = b"\x00"
@@ -28,7 +28,7 @@ class SegmentParser:
         self.binary = binary
 
     def data(self) -> None:
-        """A data segment, passive or active (6.6.10)."""
+        """A data segment, passive or active (Data Segments)."""
         cursor = self.cursor
         cursor.try_identifier()
         memory = None
@@ -46,7 +46,7 @@ class SegmentParser:
         self.binary.data.append(target + offset + sized(content))
 
     def inline_data(self, memory: int, is_64: bool) -> int:
-        """The segment in `(memory (data ...))`; its size in bytes (6.6.7)."""
+        """The segment in `(memory (data ...))`; its size in bytes (Memories)."""
         self.cursor.take_open("data")
         content = self.cursor.take_strings()
         self.cursor.take_close("a string or `)`")
@@ -54,7 +54,7 @@ class SegmentParser:
         return len(content)
 
     def element(self) -> None:
-        """An element segment: passive, active or declarative (6.6.9)."""
+        """An element segment: passive, active or declarative (Element Segments)."""
         cursor = self.cursor
         cursor.try_identifier()
         if cursor.try_keyword("declare"):
@@ -75,7 +75,7 @@ class SegmentParser:
             self._active_elements(table or 0, offset, *self._element_list())
 
     def inline_elements(self, table: int, reference_type: bytes, is_64: bool) -> int:
-        """The segment in `(table reftype (elem ...))`; the number of its elements (6.6.8)."""
+        """The segment in `(table reftype (elem ...))`; the number of its elements (Tables)."""
         cursor = self.cursor
         cursor.take_open("elem")
         offset = _ZERO_I64 if is_64 else _ZERO_I32
@@ -110,7 +110,7 @@ class SegmentParser:
         self.binary.elements.append(encoded + vector(items))
 
     def _element_list(self) -> tuple[bytes | None, list[bytes]]:
-        """`func x*`, whose type is given as None, or a reference type and expressions (6.6.9)."""
+        """`func x*`, whose type is given as None, or a reference type and expressions (Element Segments)."""
         cursor = self.cursor
         if cursor.try_keyword("func"):
             return None, self._function_indices()
@@ -125,14 +125,14 @@ class SegmentParser:
         return indices
 
     def _expressions(self) -> list[bytes]:
-        """Element expressions: `(item ...)`, or one folded instruction each (6.6.9)."""
+        """Element expressions: `(item ...)`, or one folded instruction each (Element Segments)."""
         expressions = []
         while self.cursor.texts[self.cursor.position] == "(":
             expressions.append(self._wrapped_expression("item"))
         return expressions
 
     def _offset(self) -> bytes:
-        """`(offset ...)`, or one folded instruction (6.6.9)."""
+        """`(offset ...)`, or one folded instruction (Element Segments)."""
         return self._wrapped_expression("offset")
 
     def _wrapped_expression(self, keyword: str) -> bytes:

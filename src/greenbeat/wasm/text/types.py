@@ -1,4 +1,4 @@
-"""The types of the text format (specification 6.4), each turned straight into its binary encoding.
+"""The types of the text format (specification, Text Format, Types), each turned straight into its binary encoding.
 
 `TypeParser` reads value types, signatures with their parameter names, type uses, limits and the types of tables,
 memories and globals, and the type definitions themselves. Which words are types is in the tables at the top.
@@ -61,7 +61,7 @@ class TypeParser:
         self.scope = scope
 
     def heap_type(self) -> bytes:
-        """An abstract heap type or the index of a type (6.4.2)."""
+        """An abstract heap type or the index of a type (Heap Types)."""
         cursor = self.cursor
         abstract = ABSTRACT_HEAP_TYPES.get(cursor.texts[cursor.position])
         if abstract is not None:
@@ -72,7 +72,7 @@ class TypeParser:
         return signed(self.scope.types.take(cursor))
 
     def reference_parts(self) -> tuple[bool, bytes]:
-        """A reference type as whether it is nullable and its heap type (6.4.3)."""
+        """A reference type as whether it is nullable and its heap type (Reference Types)."""
         cursor = self.cursor
         shorthand = REFERENCE_SHORTHANDS.get(cursor.texts[cursor.position])
         if shorthand is not None:
@@ -86,7 +86,7 @@ class TypeParser:
         return nullable, heap_type
 
     def reference_type(self) -> bytes:
-        """A reference type in its shortest encoding (6.4.3)."""
+        """A reference type in its shortest encoding (Reference Types)."""
         nullable, heap_type = self.reference_parts()
         if nullable and heap_type in _SHORT_NULLABLE:
             return heap_type
@@ -98,7 +98,7 @@ class TypeParser:
         return cursor.texts[cursor.position] in REFERENCE_SHORTHANDS or cursor.at_open("ref")
 
     def value_type(self) -> bytes:
-        """A value type (6.4.4)."""
+        """A value type (Value Types)."""
         cursor = self.cursor
         simple = _SIMPLE_VALUE_TYPES.get(cursor.texts[cursor.position])
         if simple is not None:
@@ -116,7 +116,7 @@ class TypeParser:
         return types
 
     def named_value_types(self, names: IndexSpace | None) -> list[bytes]:
-        """The inside of `(param ...)` or `(local ...)`: one named type, or any number without names (6.4.6).
+        """The inside of `(param ...)` or `(local ...)`: one named type, or any number without names (Function Types).
 
         With `names` None, names are not allowed here.
         """
@@ -133,7 +133,7 @@ class TypeParser:
         return types
 
     def signature(self, names: IndexSpace | None) -> FunctionType:
-        """`(param ...)* (result ...)*` (6.4.6); names of parameters go to `names`, or are refused when it is None."""
+        """`(param ...)* (result ...)*` (Function Types); parameters get their names in `names` unless that is None."""
         cursor = self.cursor
         parameters: list[bytes] = []
         results: list[bytes] = []
@@ -146,7 +146,7 @@ class TypeParser:
         return FunctionType(tuple(parameters), tuple(results))
 
     def explicit_type(self) -> int | None:
-        """`(type x)` if it is next (6.6.3)."""
+        """`(type x)` if it is next (Type Uses)."""
         cursor = self.cursor
         if not cursor.try_open("type"):
             return None
@@ -155,7 +155,7 @@ class TypeParser:
         return index
 
     def type_use(self, names: IndexSpace | None) -> int:
-        """A reference to a function type, by index, by signature or by both, which must then agree (6.6.3)."""
+        """A reference to a function type, by index, by signature or by both, which must then agree (Type Uses)."""
         cursor = self.cursor
         position = cursor.position
         explicit = self.explicit_type()
@@ -176,11 +176,11 @@ class TypeParser:
             raise self.cursor.error(f"inline function type differs from type {index}", position)
 
     def address_type(self) -> bool:
-        """Whether a memory or table is addressed by i64; `i32` is the default (6.4.10)."""
+        """Whether a memory or table is addressed by i64; `i32` is the default (Address Types)."""
         return not self.cursor.try_keyword("i32") and self.cursor.try_keyword("i64")
 
     def limits(self, is_64: bool) -> tuple[int, bytes]:
-        """Limits as the flags and the numbers of their encoding; validation sees to their range (6.4.9, 5.3.10)."""
+        """Limits as the flags and the numbers of their encoding; validation sees to their range (Limits)."""
         cursor = self.cursor
         numbers = unsigned(cursor.take_unsigned(64, "a minimum size"))
         flags = 4 if is_64 else 0
@@ -190,7 +190,7 @@ class TypeParser:
         return flags, numbers
 
     def memory_type(self) -> bytes:
-        """A memory type (6.4.11), with the `shared` and `(pagesize n)` of the threads and page size proposals."""
+        """A memory type (Memory Types), with the `shared` and `(pagesize n)` of the threads and page size proposals."""
         is_64 = self.address_type()
         flags, numbers = self.limits(is_64)
         if self.cursor.try_keyword("shared"):
@@ -210,16 +210,16 @@ class TypeParser:
         return unsigned(size.bit_length() - 1)
 
     def table_type(self) -> bytes:
-        """A table type: in the text the limits come first, in the binary the type of the elements (6.4.12)."""
+        """A table type: in the text the limits come first, in the binary the type of the elements (Table Types)."""
         flags, numbers = self.limits(self.address_type())
         return self.reference_type() + bytes([flags]) + numbers
 
     def global_type(self) -> bytes:
-        """A global type (6.4.8)."""
+        """A global type (Global Types)."""
         return self._maybe_mutable(self.value_type)
 
     def storage_type(self) -> bytes:
-        """A value type or a packed type (6.4.7)."""
+        """A value type or a packed type (Aggregate Types)."""
         cursor = self.cursor
         packed = PACKED_TYPES.get(cursor.texts[cursor.position])
         if packed is None:
@@ -228,7 +228,7 @@ class TypeParser:
         return packed
 
     def field_type(self) -> bytes:
-        """The type of a field of a structure or array (6.4.7)."""
+        """The type of a field of a structure or array (Aggregate Types)."""
         return self._maybe_mutable(self.storage_type)
 
     def _maybe_mutable(self, read_type: Callable[[], bytes]) -> bytes:
@@ -239,7 +239,7 @@ class TypeParser:
         return read_type() + b"\x00"
 
     def composite_type(self, index: int, *, shareable: bool) -> bytes:
-        """`(func ...)`, `(struct ...)` or `(array ...)` as the definition of the type `index` (6.4.7)."""
+        """`(func ...)`, `(struct ...)` or `(array ...)` as the definition of the type `index` (Composite Types)."""
         cursor = self.cursor
         if cursor.try_open("func"):
             signature = self.signature(IndexSpace("parameter"))
@@ -270,7 +270,7 @@ class TypeParser:
         return fields
 
     def sub_type(self, index: int, *, alone: bool) -> bytes:
-        """The definition of a type with its place among the others: `(sub final? supertype* composite)` (6.4.7)."""
+        """The definition of a type and its supertypes, `(sub final? supertype* composite)` (Recursive Types)."""
         cursor = self.cursor
         if not cursor.try_open("sub"):
             return self.composite_type(index, shareable=alone)
