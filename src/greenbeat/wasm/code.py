@@ -14,7 +14,6 @@ from greenbeat.wasm.body import function_pass
 from greenbeat.wasm.constants import reserve_declared
 from greenbeat.wasm.reader import Reader, failed, invalid, malformed_at, read_u32, remaining
 from greenbeat.wasm.types import read_value_type
-from greenbeat.wasm.validation import validate_function
 from greenbeat.wasm.validator import Validator
 
 validate_body = function_pass(None)
