@@ -18,11 +18,13 @@ MODULES = [
     "greenbeat.wasm.reader",
     "greenbeat.wasm.decoder",
     "greenbeat.runtime.instantiate",
+    "greenbeat.interpreter.translator",
+    "greenbeat.interpreter.enter",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.
 UNITS = [
-    UnitPlan("handlers", ("greenbeat.interpreter.handlers",)),
+    UnitPlan("handlers", ("greenbeat.interpreter.handlers", "greenbeat.interpreter.calls", "greenbeat.interpreter.enter")),
     UnitPlan("core"),
 ]
 

@@ -172,7 +172,7 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
             t.integer.cell = NONE
             return
     if source_of(v, height, False) == FROM_IMMEDIATE:
-        load_constant(v, height, I32 if opcode == I32_EQZ else I64)
+        load_constant(v, height, u32(I32) if opcode == I32_EQZ else u32(I64))
     condition.opcode = opcode
     condition.arity = 1
     condition.variant = source_of(v, height, False)
@@ -185,7 +185,7 @@ def branch_on_condition(v: ptr[Validator], flipped: bool, backward: bool) -> u32
     t = state(v)
     condition = t.condition
     negated = condition.negated != flipped
-    size: u32 = 24 if condition.arity == 2 else 16
+    size = u32(24) if condition.arity == 2 else u32(16)
     number = u32(branch_base[condition.opcode]) + condition.variant * 4 + u32(negated) * 2 + u32(backward)
     at = t.size
     cell = emit(v, number, size)

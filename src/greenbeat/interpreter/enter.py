@@ -53,7 +53,9 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
     """Call a function: arguments are in the slots at `frame`, results replace them. Returns what became of the task."""
     if target.kind == HOST:
         task.top = frame + u64(wider_count(target)) * SLOT
-        return RAISED if call_host(task, target, frame) != 0 else FINISHED
+        if call_host(task, target, frame) != 0:
+            return RAISED
+        return FINISHED
     instance = target.instance
     header = frame + u64(target.signature.param_count) * SLOT
     entry = cast(ptr[u8], 0)

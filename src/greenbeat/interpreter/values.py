@@ -39,8 +39,9 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.native import inline, native, ptr, sizeof, store, table, u8, u32, u64
-from greenbeat.runtime.layout import EXPLICIT, Instance
+from greenbeat.native import inline, native, ptr, store, table, u8, u32, u64
+from greenbeat.runtime.instantiate import OWN_GLOBALS
+from greenbeat.runtime.layout import EXPLICIT
 from greenbeat.wasm.body import access_type, operand_type, result_of
 from greenbeat.wasm.validator import Validator
 from greenbeat.wasm.valuetypes import I32
@@ -317,7 +318,7 @@ def store_(v: ptr[Validator], opcode: u32, memory: u32, offset: u64) -> None:
 @inline
 def global_place(v, index):
     """An own global's byte offset from the instance, or an imported one's index."""
-    own = u32(sizeof(Instance)) + (index - v.module.imported_globals) * 16
+    own = u32(OWN_GLOBALS) + (index - v.module.imported_globals) * 16
     return index if index < v.module.imported_globals else own
 
 
