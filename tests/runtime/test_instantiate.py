@@ -14,58 +14,17 @@ from hypothesis import strategies as st
 
 from greenbeat.native import ctypes_of
 from greenbeat.runtime import layout
-from greenbeat.runtime.evaluate import function_reference
 from greenbeat.runtime.instantiate import (
     MEMORY_LIMIT,
     NO_ERROR,
     OWN_GLOBALS,
     SEGMENT_TRAP,
     TABLE_LIMIT,
-    InstanceError,
-    create_instance,
-    destroy_instance,
 )
 from greenbeat.runtime.layout import TRAP_MEMORY, TRAP_NONE, TRAP_TABLE
 from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
 from greenbeat.wasm.text import assemble
-from tests.wasm.modules import Decoder
-
-NO_LIMIT = (1 << 64) - 1
-
-
-class Made:
-    """An instance, or what stopped it from being made."""
-
-    def __init__(self, decoder: Decoder, module: Any, address: int | None, error: Any) -> None:
-        self.decoder, self.module, self.error, self.address = decoder, module, error, address
-        if address:
-            self.instance: Any = ctypes_of(layout.Instance).from_address(address)
-
-    def call(self, function: Any, *arguments: int) -> int:
-        result: int = self.decoder.library.function(function)(self.address, *arguments)
-        return result
-
-    def pointer(self, array: int, index: int) -> int:
-        return ctypes.c_uint64.from_address(array + 8 * index).value
-
-    def global_bytes(self, index: int) -> bytes:
-        return ctypes.string_at(self.pointer(self.instance.globals, index), 16)
-
-    def global_value(self, index: int) -> int:
-        return int.from_bytes(self.global_bytes(index)[:8], "little")
-
-    def elements(self, table: int) -> list[int]:
-        found: Any = ctypes_of(layout.Table).from_address(self.pointer(self.instance.tables, table))
-        return list((ctypes.c_uint64 * found.length).from_address(found.elements)) if found.length else []
-
-    def memory(self, index: int = 0) -> Any:
-        return ctypes_of(layout.Memory).from_address(self.pointer(self.instance.memories, index))
-
-    def bytes(self, start: int, count: int, memory: int = 0) -> bytes:
-        return ctypes.string_at(self.memory(memory).base + start, count)
-
-    def reference(self, index: int) -> int:
-        return self.call(function_reference, index)
+from tests.wasm.modules import NO_LIMIT, Decoder, Made, instance_of
 
 
 @contextlib.contextmanager
@@ -77,16 +36,8 @@ def made(
     memory_limit: int = NO_LIMIT,
     table_limit: int = NO_LIMIT,
 ) -> Iterator[Made]:
-    with decoder.decoded(assemble(text)) as description:
-        addresses = (ctypes.c_uint64 * (len(imports) + 1))(*imports)
-        error: Any = ctypes_of(InstanceError)()
-        address = decoder.library.function(create_instance)(
-            description.address, ctypes.addressof(addresses), memory_limit, table_limit, ctypes.addressof(error)
-        )
-        assert address or error.kind != NO_ERROR
-        yield Made(decoder, description.module, address, error)
-        if address:
-            decoder.library.function(destroy_instance)(address)
+    with instance_of(decoder, assemble(text), imports, memory_limit, table_limit) as it:
+        yield it
 
 
 @pytest.fixture(params=[False, True], ids=["fast", "checked"])

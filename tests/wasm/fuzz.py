@@ -1,24 +1,29 @@
 """Feeds the decoder with broken modules, in a process of its own: it may only ever accept or refuse.
 
-    python -m tests.wasm.fuzz {fast,checked} {prefixes,flips}
+    python -m tests.wasm.fuzz {fast,checked} {prefixes,flips,starved}
     python -m tests.wasm.fuzz {fast,checked} mutations SEED COUNT MODULES
+    python -m tests.wasm.fuzz {fast,checked} instances SEED MODULES
 
 Bytes are placed right before a page that cannot be read, so that reading too far ends the process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
+import resource
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import wasmtime
 
+from greenbeat.runtime.instantiate import NO_ERROR
 from greenbeat.wasm.text import assemble
 from tests.spec.wasmtime_adapter import make_engine
-from tests.wasm.modules import Decoder, GuardedBytes, Refusal
+from tests.wasm.modules import Decoder, GuardedBytes, Made, Refusal, instance_of, leb, module, section
 
 # Every section and every form of segment, in a module that is small enough to break in every place.
 EVERYTHING = assemble("""
@@ -54,13 +59,16 @@ EVERYTHING = assemble("""
 
 
 def prefixes(decoder: Decoder) -> int:
-    """Every proper prefix, however its sections end, is refused or ends between sections."""
+    """Every proper prefix is refused, unless it ends between sections."""
+    with decoder.decoded(EVERYTHING) as description:
+        ends = {8, *(s.offset + s.size for s in description.sections)}
     room = GuardedBytes(len(EVERYTHING))
     accepted = 0
     for size in range(len(EVERYTHING) + 1):
         found = decoder.decode_at(room.put(EVERYTHING[:size]), size)
-        if not isinstance(found, Refusal):
+        if isinstance(found, int):
             decoder.free_module(found)
+            assert size in ends
             accepted += 1
         else:
             assert found.offset <= size
@@ -120,11 +128,11 @@ def mutate(data: bytes, chance: random.Random) -> bytes:
 LATER = ("not supported", "implementation limit")
 
 
-def generated(chance: random.Random, count: int) -> Iterator[bytes]:
+def generated(chance: random.Random, count: int, *wishes: str) -> Iterator[bytes]:
     """Valid modules out of random bytes, small enough to be mutated often."""
     later = ("gc", "exceptions", "relaxed-simd", "threads", "compact-imports", "custom-descriptors", "wide-arithmetic")
     options = ["--max-instructions=20", "--max-memories=4", "--max-tables=4"]
-    command = ["wasm-tools", "smith", *options, *(f"--{feature}-enabled=false" for feature in later)]
+    command = ["wasm-tools", "smith", *options, *wishes, *(f"--{feature}-enabled=false" for feature in later)]
     while count:
         seed = chance.randbytes(chance.randrange(200, 3000))
         made = subprocess.run(command, input=seed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
@@ -160,13 +168,78 @@ def mutations(decoder: Decoder, seed: int, count: int, modules: int) -> int:
     return accepted
 
 
+def starved(decoder: Decoder) -> int:
+    """Arrays that there is no memory for are a failure, not the end."""
+    segments = module(section(9, leb(10_000_000) + bytes(10_000_000)))
+    room = GuardedBytes(len(segments))
+    place = room.put(segments)
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+    found = decoder.decode_at(place, len(segments))
+    assert isinstance(found, Refusal)
+    assert found.kind == "out of memory"
+    return 1
+
+
+def instances(decoder: Decoder, seed: int, modules: int) -> int:
+    """Instances start with the memories and globals that they have in wasmtime, or trap as there."""
+    engine = make_engine(simd=True, gc=True)
+    chance = random.Random(seed)
+    wishes = ["--max-imports=0", "--export-everything=true", "--allow-start-export=false", "--simd-enabled=false"]
+    sizes = [
+        "--max-memory32-bytes=1000000",
+        "--max-memory64-bytes=1000000",
+        "--max-table-elements=1000",
+        "--min-memories=1",
+    ]
+    compared = 0
+    for data in generated(
+        chance, modules, *wishes, *sizes, "--min-data-segments=2", "--min-globals=3", "--min-tables=1"
+    ):
+        store = wasmtime.Store(engine)
+        theirs: wasmtime.Instance | None = None
+        with contextlib.suppress(wasmtime.Trap):
+            theirs = wasmtime.Instance(store, wasmtime.Module(engine, data), [])
+        with instance_of(decoder, data) as ours:
+            assert (theirs is not None) == (ours.error.kind == NO_ERROR), data.hex()
+            if theirs is not None:
+                compare(ours, theirs, store)
+                compared += 1
+    return compared
+
+
+def compare(ours: Made, theirs: wasmtime.Instance, store: wasmtime.Store) -> None:
+    """All exported memories and globals that are numbers."""
+    exports = theirs.exports(store)
+    for export in ours.description.exports:
+        found = exports[export.name]
+        if isinstance(found, wasmtime.Memory):
+            length = found.data_len(store)
+            assert ours.memory(export.index).length == length
+            assert ours.bytes(0, length, export.index) == bytes(found.read(store, 0, length))
+        elif isinstance(found, wasmtime.Global):
+            kind = str(found.type(store).content)
+            if kind in FORMATS:
+                wanted = struct.pack(FORMATS[kind], found.value(store))
+                assert ours.global_bytes(export.index)[: len(wanted)] == wanted
+        elif isinstance(found, wasmtime.Table):
+            assert len(ours.elements(export.index)) == found.size(store)
+
+
+# NaNs lose their payload on the way through Python's floats: floats are not compared.
+FORMATS = {"i32": "<i", "i64": "<q"}
+
+
 def main() -> None:
     build, what, *rest = sys.argv[1:]
     decoder = Decoder(build == "checked")
     if what == "mutations":
         print(mutations(decoder, *map(int, rest)))
+    elif what == "instances":
+        print(instances(decoder, *map(int, rest)))
     else:
-        print({"prefixes": prefixes, "flips": flips}[what](decoder))
+        print({"prefixes": prefixes, "flips": flips, "starved": starved}[what](decoder))
 
 
 if __name__ == "__main__":

@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from greenbeat.native import Library, build, ctypes_of
+from greenbeat.runtime import layout
 from greenbeat.runtime.evaluate import function_reference
-from greenbeat.runtime.instantiate import create_instance, destroy_instance
+from greenbeat.runtime.instantiate import NO_ERROR, InstanceError, create_instance, destroy_instance
 from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
 from greenbeat.wasm.decoder import decode_module, free_module
 from greenbeat.wasm.description import Description, describe_failure
 from greenbeat.wasm.functypes import intern_signature
-from greenbeat.wasm.reader import INVALID, MALFORMED, Failure
+from greenbeat.wasm.reader import INVALID, MALFORMED, OUT_OF_MEMORY, Failure
 
+NO_LIMIT = (1 << 64) - 1
 HEADER = b"\0asm\1\0\0\0"
-KINDS = {MALFORMED: "malformed", INVALID: "invalid"}
+KINDS = {MALFORMED: "malformed", INVALID: "invalid", OUT_OF_MEMORY: "out of memory"}
 
 
 def leb(value: int) -> bytes:
@@ -127,3 +129,59 @@ class Decoder:
             yield Description(found, data)
         finally:
             self.free_module(found)
+
+
+class Made:
+    """An instance, or what stopped it from being made."""
+
+    def __init__(self, decoder: Decoder, description: Description, address: int | None, error: Any) -> None:
+        self.decoder, self.description, self.error, self.address = decoder, description, error, address
+        if address:
+            self.instance: Any = ctypes_of(layout.Instance).from_address(address)
+
+    def call(self, function: Any, *arguments: int) -> int:
+        result: int = self.decoder.library.function(function)(self.address, *arguments)
+        return result
+
+    def pointer(self, array: int, index: int) -> int:
+        return ctypes.c_uint64.from_address(array + 8 * index).value
+
+    def global_bytes(self, index: int) -> bytes:
+        return ctypes.string_at(self.pointer(self.instance.globals, index), 16)
+
+    def global_value(self, index: int) -> int:
+        return int.from_bytes(self.global_bytes(index)[:8], "little")
+
+    def elements(self, table: int) -> list[int]:
+        found: Any = ctypes_of(layout.Table).from_address(self.pointer(self.instance.tables, table))
+        return list((ctypes.c_uint64 * found.length).from_address(found.elements)) if found.length else []
+
+    def memory(self, index: int = 0) -> Any:
+        return ctypes_of(layout.Memory).from_address(self.pointer(self.instance.memories, index))
+
+    def bytes(self, start: int, count: int, memory: int = 0) -> bytes:
+        return ctypes.string_at(self.memory(memory).base + start, count)
+
+    def reference(self, index: int) -> int:
+        return self.call(function_reference, index)
+
+
+@contextlib.contextmanager
+def instance_of(
+    decoder: Decoder,
+    data: bytes,
+    imports: Sequence[int] = (),
+    memory_limit: int = NO_LIMIT,
+    table_limit: int = NO_LIMIT,
+) -> Iterator[Made]:
+    """An instance of a valid module, or what stopped it; freed afterwards."""
+    with decoder.decoded(data) as description:
+        addresses = (ctypes.c_uint64 * (len(imports) + 1))(*imports)
+        error: Any = ctypes_of(InstanceError)()
+        address = decoder.library.function(create_instance)(
+            description.address, ctypes.addressof(addresses), memory_limit, table_limit, ctypes.addressof(error)
+        )
+        assert address or error.kind != NO_ERROR
+        yield Made(decoder, description, address, error)
+        if address:
+            decoder.library.function(destroy_instance)(address)

@@ -5,7 +5,7 @@ bytes all the same. Values take 16 bytes, as globals do.
 https://webassembly.github.io/spec/core/valid/instructions.html#constant-expressions
 """
 
-from greenbeat.native import cast, load, native, ptr, stack, store, u8, u32, u64
+from greenbeat.native import addressof, atomic_store, cast, load, native, ptr, stack, store, u8, u32, u64
 from greenbeat.runtime.layout import GUEST, FunctionInstance, Instance
 from greenbeat.wasm import limits
 from greenbeat.wasm.constants import END
@@ -28,7 +28,8 @@ def function_reference(instance: ptr[Instance], index: u32) -> ptr[FunctionInsta
         reference.index = index
         reference.function = function
         reference.instance = instance
-        reference.signature = function.signature
+        # Last: whoever sees the signature sees the rest.
+        atomic_store(addressof(reference.signature), function.signature, "release")
     return reference
 
 

@@ -180,7 +180,8 @@ class Description:
 
     def __repr__(self) -> str:
         name = f' "{printable(self.names.module, 60)}"' if self.names.module is not None else ""
-        return f"<module{name}: {len(self.imports)} imports, {len(self.exports)} exports, {len(self.data)} bytes>"
+        imports, exports = self.module.import_count, self.module.export_count
+        return f"<module{name}: {imports} imports, {exports} exports, {self.module.length} bytes>"
 
     def _array(self, kind: Any, address: int | None, count: int) -> Any:
         return (ctypes_of(kind) * count).from_address(address) if count and address else ()
