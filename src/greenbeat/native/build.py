@@ -9,7 +9,6 @@ import llvmlite.binding as llvm
 from greenbeat.native.language import NativeFunction, Static
 from greenbeat.native.linker import Library
 from greenbeat.native.targets import Machine, host_machine
-from greenbeat.native.unit import Unit
 
 
 def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: int = 2) -> bytes:
@@ -32,6 +31,8 @@ def build(functions: Iterable[Any], statics: Iterable[Any] = (), *, checked: boo
     Raises:
         NativeError: one of them, or what it calls, cannot be compiled.
     """
+    from greenbeat.native.unit import Unit  # here, since a warm start does without
+
     roots = [_exported(f) for f in functions]
     kept = list(statics)
     if checked is None:

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -32,6 +31,10 @@ from greenbeat.native.errors import NativeError
 from greenbeat.native.linker import Library
 from greenbeat.native.targets import Machine, host_machine
 
+if TYPE_CHECKING:
+    import subprocess
+
+WORD = re.compile(r"[\w.]+")
 IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 
 
@@ -152,40 +155,37 @@ class Engine:
 
     def sources(self) -> dict[str, bytes]:
         """Every module that the engine's modules import from its packages, found by reading import statements."""
+        files = self._files
         found: dict[str, bytes] = {}
         waiting = ["greenbeat.native", "greenbeat.native.worker", *self.modules]
         while waiting:
             name = waiting.pop()
-            path = self._path(name)
-            if name in found or path is None:
+            if name in found or name not in files:
                 continue
-            found[name] = data = path.read_bytes()
-            if "." in name:
-                waiting.append(name.rpartition(".")[0])
+            found[name] = data = files[name].read_bytes()
+            waiting.append(name.rpartition(".")[0])
             for base, names, plain in IMPORT.findall(data):
-                if base.startswith(self._prefixes):
-                    module = base.decode()
-                    waiting.append(module)
-                    waiting += [f"{module}.{n}" for n in re.findall(r"\w+", names.decode())]
-                elif plain:
-                    waiting += re.findall(r"[\w.]+", plain.decode())
+                module = base.decode()
+                waiting.append(module)
+                if module in files or module in self.packages:
+                    waiting += [f"{module}.{n}" for n in WORD.findall(names.decode())]
+                waiting += WORD.findall(plain.decode())
         return dict(sorted(found.items()))
 
     @cached_property
-    def _prefixes(self) -> tuple[bytes, ...]:
-        return tuple(name.encode() for name in self.packages)
-
-    def _path(self, module: str) -> Path | None:
-        """A module's file. `greenbeat/__init__.py` is the users' front door: builds do without it."""
-        package, _, rest = module.partition(".")
-        directory = self.packages.get(package)
-        if directory is None or not rest:
-            return None
-        path = directory.joinpath(*rest.split("."))
-        for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-            if candidate.is_file():
-                return candidate
-        return None
+    def _files(self) -> dict[str, Path]:
+        """The file of every module there is. `greenbeat/__init__.py` is the users' front door: builds do without it."""
+        found: dict[str, Path] = {}
+        waiting = [(f"{name}.", path) for name, path in self.packages.items()]
+        while waiting:
+            prefix, directory = waiting.pop()
+            for entry in os.scandir(directory):
+                if entry.name.endswith(".py") and entry.name != "__init__.py":
+                    found[prefix + entry.name[:-3]] = Path(entry.path)
+                elif entry.is_dir() and os.path.isfile(initial := os.path.join(entry.path, "__init__.py")):
+                    found[prefix + entry.name] = Path(initial)
+                    waiting.append((f"{prefix}{entry.name}.", Path(entry.path)))
+        return found
 
     def obtain(self) -> cache.Compiled:
         """The engine's objects: shipped, cached, or built now and cached.
@@ -259,6 +259,8 @@ class Engine:
         # hence the file by its path, with -P.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "GREENBEAT_BUILDING": "1"}
         command = [sys.executable, "-P", str(Path(__file__).with_name("worker.py"))]
+        import subprocess  # here, since a warm start does without
+
         pipe = subprocess.PIPE
         try:
             child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)

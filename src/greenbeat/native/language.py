@@ -8,7 +8,6 @@ recognises them by identity (see `intrinsics.py`).
     export     callable from Python by name   extern    a C function found in the process by its name
 """
 
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ from greenbeat.native.types import FunctionType, Type, as_type
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+CO_VARARGS = 4  # inspect.CO_VARARGS, without the time it takes to import inspect
 _names: Counter[str] = Counter()
 shared_functions: "list[NativeFunction]" = []
 statics: "list[Static]" = []
@@ -114,7 +114,9 @@ class ExternFunction:
     def __init__(self, python: Callable[..., Any], *, variadic: bool = False, attributes: str = "") -> None:
         self.symbol = python.__name__
         self.variadic, self.attributes = variadic, attributes
-        annotations = inspect.get_annotations(python, eval_str=True)
+        annotations = {n: eval(a, python.__globals__) if isinstance(a, str) else a for n, a in python.__annotations__.items()}
+        if "return" not in annotations:
+            raise TypeError(f"{self.symbol} needs the type of its result, as in `-> i32` or `-> None`")
         self.returns = as_type(annotations.pop("return"))
         self.params = [as_type(t) for t in annotations.values()]
 
@@ -206,7 +208,7 @@ class Operation:
         names = code.co_varnames[: code.co_argcount]
         self.usage = f"{self.name}({', '.join(names)})"
         self.fewest = len(names) - len(python.__defaults__ or ())
-        self.most = len(names) if not code.co_flags & inspect.CO_VARARGS else sys.maxsize
+        self.most = len(names) if not code.co_flags & CO_VARARGS else sys.maxsize
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name}(...) means something in native code only")
