@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenbeat.wasm import limits
-from greenbeat.wasm.text import assemble
+from greenbeat.wasm.text import TextError, assemble
 from tests.spec.features import our_commands, our_files
 from tests.spec.script import AssertModule, Module
 from tests.spec.suite import needs_suite
@@ -314,7 +314,7 @@ def test_export_names_differ(names: list[str]) -> None:
 @needs_suite
 @pytest.mark.parametrize("path", our_files(), ids=lambda path: path.name)
 def test_suite(path: Path) -> None:
-    """Every module of the official suite that is ours is accepted."""
+    """Each of our modules of the official suite is accepted, or refused as malformed or invalid, as it says."""
     decoder = Decoder(False)
     commands, later = our_commands(path)
     for command in commands:
@@ -322,6 +322,12 @@ def test_suite(path: Path) -> None:
             continue
         if isinstance(command, Module) or (isinstance(command, AssertModule) and command.kind == "unlinkable"):
             assert decoder.refusal(command.source.binary()) is None, command.line
+        elif isinstance(command, AssertModule) and command.kind in ("malformed", "invalid"):
+            try:
+                data = command.source.binary()
+            except TextError:
+                continue
+            assert refused(decoder, data).kind == command.kind, command.line
 
 
 def test_header_only(decoder: Decoder) -> None:
