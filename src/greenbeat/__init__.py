@@ -1,1 +1,109 @@
-"""Greenbeat: WebAssembly and typed Python kernels at native speed."""
+"""Greenbeat: WebAssembly and typed Python kernels at native speed.
+
+    import greenbeat as gb
+
+    module = gb.Module.from_file("app.wasm")
+    with module.instantiate({"env": {"log": print}}, limits=gb.Limits(memory="64MiB", seconds=1.0)) as app:
+        app.exports.add(2, 40)
+
+The engine is loaded when something of it is first used, not by the import.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from greenbeat.api.call import Call
+    from greenbeat.api.function import Function
+    from greenbeat.api.function import Function as Func
+    from greenbeat.api.globals import Global
+    from greenbeat.api.instance import Instance
+    from greenbeat.api.limits import Limits
+    from greenbeat.api.memory import Memory
+    from greenbeat.api.module import Module
+    from greenbeat.api.table import Table
+    from greenbeat.errors import CompileError, Exhausted, Frame, GreenbeatError, LinkError, Trap
+    from greenbeat.native.types import f32, f64, i32, i64
+    from greenbeat.wasm.description import (
+        ExportType,
+        FunctionType,
+        GlobalType,
+        ImportType,
+        MemoryType,
+        TableType,
+        ValueType,
+    )
+
+# Where each public name is, as (module, name there).
+_WHERE = {
+    "Call": ("greenbeat.api.call", "Call"),
+    "CompileError": ("greenbeat.errors", "CompileError"),
+    "Exhausted": ("greenbeat.errors", "Exhausted"),
+    "ExportType": ("greenbeat.wasm.description", "ExportType"),
+    "Frame": ("greenbeat.errors", "Frame"),
+    "Func": ("greenbeat.api.function", "Function"),
+    "Function": ("greenbeat.api.function", "Function"),
+    "FunctionType": ("greenbeat.wasm.description", "FunctionType"),
+    "Global": ("greenbeat.api.globals", "Global"),
+    "GlobalType": ("greenbeat.wasm.description", "GlobalType"),
+    "GreenbeatError": ("greenbeat.errors", "GreenbeatError"),
+    "ImportType": ("greenbeat.wasm.description", "ImportType"),
+    "Instance": ("greenbeat.api.instance", "Instance"),
+    "Limits": ("greenbeat.api.limits", "Limits"),
+    "LinkError": ("greenbeat.errors", "LinkError"),
+    "Memory": ("greenbeat.api.memory", "Memory"),
+    "MemoryType": ("greenbeat.wasm.description", "MemoryType"),
+    "Module": ("greenbeat.api.module", "Module"),
+    "Table": ("greenbeat.api.table", "Table"),
+    "TableType": ("greenbeat.wasm.description", "TableType"),
+    "Trap": ("greenbeat.errors", "Trap"),
+    "ValueType": ("greenbeat.wasm.description", "ValueType"),
+    "f32": ("greenbeat.native.types", "f32"),
+    "f64": ("greenbeat.native.types", "f64"),
+    "i32": ("greenbeat.native.types", "i32"),
+    "i64": ("greenbeat.native.types", "i64"),
+}
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'greenbeat' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(where[0]), where[1])
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})
+
+
+__all__ = [
+    "Call",
+    "CompileError",
+    "Exhausted",
+    "ExportType",
+    "Frame",
+    "Func",
+    "Function",
+    "FunctionType",
+    "Global",
+    "GlobalType",
+    "GreenbeatError",
+    "ImportType",
+    "Instance",
+    "Limits",
+    "LinkError",
+    "Memory",
+    "MemoryType",
+    "Module",
+    "Table",
+    "TableType",
+    "Trap",
+    "ValueType",
+    "f32",
+    "f64",
+    "i32",
+    "i64",
+]

@@ -20,6 +20,8 @@ MODULES = [
     "greenbeat.runtime.instantiate",
     "greenbeat.interpreter.translator",
     "greenbeat.interpreter.enter",
+    "greenbeat.runtime.callable",
+    "greenbeat.runtime.resumable",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.

@@ -24,11 +24,19 @@ from greenbeat.native import (
     u32,
     u64,
     unlikely,
+    void,
 )
 from greenbeat.runtime.conversions import from_slot, to_slot
-from greenbeat.runtime.functions import FunctionObject, create_function_type
-from greenbeat.runtime.groups import create_group_type
-from greenbeat.runtime.handles import create_handle_types
+from greenbeat.runtime.evaluate import function_reference
+from greenbeat.runtime.functions import (
+    FunctionObject,
+    create_function_type,
+    function_type,
+    named_wrapper,
+    wrapper_place,
+)
+from greenbeat.runtime.groups import create_group_type, group_type
+from greenbeat.runtime.handles import create_handle_types, handle_type, memory_handle_type
 from greenbeat.runtime.hooks import (
     ARGUMENT,
     ARGUMENT_COUNT,
@@ -309,7 +317,24 @@ def call_function(
 
 
 @export
-def create_types() -> u32:
-    """Make the Python types that are written in native code; 0 with an exception set."""
+def exported_function(instance: ptr[Instance], index: u32, name: ptr[Object]) -> ptr[Object]:
+    """The Function object of an instance's function, owned by the caller; a new one gets the name."""
+    target = function_reference(instance, index)
+    place = wrapper_place(target)
+    if place[0] is not None:
+        known = cast(ptr[Object], place[0])
+        Py_IncRef(known)
+        return known
+    Py_IncRef(name)
+    return named_wrapper(target, name)
+
+
+@export
+def create_types(types: ptr[ptr[void]]) -> u32:
+    """Make the Python types that are written in native code: Group, Handle, MemoryHandle, Function; 0 with an exception set."""
     good = create_group_type() and create_handle_types() and create_function_type(call_function)
+    types[0] = group_type[0]
+    types[1] = handle_type[0]
+    types[2] = memory_handle_type[0]
+    types[3] = function_type[0]
     return u32(good)

@@ -10,11 +10,11 @@
 An object that goes in is retained by the group, a function of another group merges the two (see `groups.py`).
 """
 
-from greenbeat.native import bitcast, cast, f32, f64, i32, i64, inline, likely, native, ptr, u32, u64, unlikely
+from greenbeat.native import bitcast, cast, export, f32, f64, i32, i64, inline, likely, native, ptr, stack, u32, u64, unlikely
 from greenbeat.runtime.functions import FunctionObject, function_type, wrap_function
 from greenbeat.runtime.groups import Group, holds_objects, merge_groups, retain
 from greenbeat.runtime.hooks import none_object
-from greenbeat.runtime.layout import FunctionInstance
+from greenbeat.runtime.layout import FunctionInstance, Table
 from greenbeat.runtime.pythonapi import (
     Object,
     Py_DecRef,
@@ -126,3 +126,30 @@ def other_from_slot(kind: u32, slot: ptr[u64]) -> ptr[Object]:
         found = cast(ptr[Object], word)
     Py_IncRef(found)
     return found
+
+
+@export
+def read_value(kind: u32, place: ptr[u64]) -> ptr[Object]:
+    """What a global or a table's element holds, owned by the caller; null with an exception set."""
+    return from_slot(kind, place)
+
+
+@export
+def write_value(kind: u32, item: ptr[Object], place: ptr[u64], group: ptr[Group]) -> u32:
+    """Put an object into a global; 0 if it does not fit, perhaps with an exception set."""
+    room = stack(u64, 1)
+    if not to_slot(kind, item, room, group):
+        return 0
+    place[0] = room[0]
+    return 1
+
+
+@export
+def write_element(table: ptr[Table], index: u64, item: ptr[Object], group: ptr[Group]) -> u32:
+    """Put an object into a table; 0 if it does not fit, perhaps with an exception set. The index is in range."""
+    room = stack(u64, 1)
+    if not to_slot(table.kind, item, room, group):
+        return 0
+    # Tables move when they grow, and the conversion may have run any Python code: this is the place only now.
+    table.elements[index] = room[0]
+    return 1

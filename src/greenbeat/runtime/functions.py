@@ -81,12 +81,9 @@ def wrapper_place(target: ptr[FunctionInstance]) -> ptr[ptr[void]]:
     return cast(ptr[ptr[void]], addressof(cast(ptr[HostFunction], target).wrapper))
 
 
-@native(noinline=True)
-def new_wrapper(target: ptr[FunctionInstance]) -> ptr[Object]:
-    """Make a function's object; null with an exception."""
-    name = PyObject_CallFunction(hooks[NAME], "K", cast(u64, target))
-    if name is None:
-        return None
+@native
+def named_wrapper(target: ptr[FunctionInstance], name: ptr[Object]) -> ptr[Object]:
+    """Make a function's object; null with MemoryError. The reference to the name is used up."""
     made = cast(ptr[FunctionObject], PyType_GenericAlloc(function_type[0], 0))
     if made is None:
         Py_DecRef(name)
@@ -98,6 +95,15 @@ def new_wrapper(target: ptr[FunctionInstance]) -> ptr[Object]:
     Py_IncRef(cast(ptr[Object], made.owner))
     wrapper_place(target)[0] = cast(ptr[void], made)
     return cast(ptr[Object], made)
+
+
+@native(noinline=True)
+def new_wrapper(target: ptr[FunctionInstance]) -> ptr[Object]:
+    """Make the object of a function whose name has to be found out; null with an exception."""
+    name = PyObject_CallFunction(hooks[NAME], "K", cast(u64, target))
+    if name is None:
+        return None
+    return named_wrapper(target, name)
 
 
 @export
@@ -155,12 +161,13 @@ def function_dealloc(self: ptr[FunctionObject]) -> None:
 def create_function_type(call: ptr[void]) -> bool:
     """Make the type; False with an exception set."""
     call_entry[0] = call
-    members = stack(Member, 5)
+    members = stack(Member, 6)
     set_member(members, "__vectorcalloffset__", MEMBER_SIZE, offsetof(FunctionObject, "vectorcall"))
     set_member(members + 1, "__weaklistoffset__", MEMBER_SIZE, offsetof(FunctionObject, "weak_references"))
     set_member(members + 2, "__name__", MEMBER_OBJECT, offsetof(FunctionObject, "name"))
-    set_member(members + 3, "_target", MEMBER_UNSIGNED, offsetof(FunctionObject, "target"))
-    end_members(members + 4)
+    set_member(members + 3, "_address", MEMBER_UNSIGNED, offsetof(FunctionObject, "target"))
+    set_member(members + 4, "_owner", MEMBER_OBJECT, offsetof(FunctionObject, "owner"))
+    end_members(members + 5)
     slots = stack(Slot, 6)
     set_slot(slots, TP_CALL, PyVectorcall_Call)
     set_slot(slots + 1, TP_TRAVERSE, function_traverse)

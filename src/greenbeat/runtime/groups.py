@@ -33,8 +33,8 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc, free, malloc
 from greenbeat.runtime.instantiate import destroy_instance
-from greenbeat.runtime.layout import GUEST, HOST, FunctionInstance, Instance, SignatureType, Table
-from greenbeat.runtime.memory import free_memory
+from greenbeat.runtime.layout import GUEST, HOST, FunctionInstance, Instance, Memory, MemoryType, SignatureType, Table, TableType
+from greenbeat.runtime.memory import free_memory, grow_memory, new_memory
 from greenbeat.runtime.pythonapi import (
     HAVE_GC,
     TP_DEALLOC,
@@ -62,12 +62,13 @@ from greenbeat.runtime.references import (
     reserve_references,
 )
 from greenbeat.runtime.system import realloc
-from greenbeat.runtime.table import free_table
+from greenbeat.runtime.table import free_table, grow_table, new_table
 from greenbeat.runtime.tasks import tasks
+from greenbeat.wasm.decoder import free_module
 from greenbeat.wasm.valuetypes import ABSTRACT, EXTERN, HEAP_MASK, REFERENCE
 
 # Resource.kind
-INSTANCE, MEMORY, TABLE, GLOBAL, HOST_FUNCTION = range(5)
+INSTANCE, MEMORY, TABLE, GLOBAL, HOST_FUNCTION, MODULE = range(6)
 
 FIRST_SWEEP = 64
 
@@ -169,8 +170,12 @@ def reserve_kept(root: ptr[Group], count: u32) -> bool:
 def keep(group: ptr[Group], item: ptr[Object]) -> u32:
     """Keep a Python object, or another group, alive as long as the group. Returns 0 with MemoryError."""
     root = root_of(group)
-    if item.type == group_type[0] and root_of(cast(ptr[Group], item)) == root:
-        return 1
+    if item.type == group_type[0]:
+        other = root_of(cast(ptr[Group], item))
+        last_walk[0] += 2
+        if leads_to(other, root, last_walk[0]):
+            # To keep it would close a circle.
+            return merge_groups(root, other)
     if not reserve_kept(root, root.kept_count + 1):
         PyErr_NoMemory()
         return 0
@@ -192,7 +197,7 @@ def adopt_instance(group: ptr[Group], instance: ptr[Instance]) -> u32:
 
 @export
 def adopt(group: ptr[Group], kind: u32, pointer: ptr[void]) -> u32:
-    """Let a group own a memory, a table or a global made by the host. Returns 0 with MemoryError."""
+    """Let a group own a module, or something that the host made. Returns 0 with MemoryError."""
     if not add_resource(group, kind, pointer):
         PyErr_NoMemory()
         return 0
@@ -209,6 +214,38 @@ def new_host_global(group: ptr[Group], kind: u32) -> ptr[HostGlobal]:
         return None
     made.kind = kind
     return made
+
+
+@export
+def new_host_memory(group: ptr[Group], type: ptr[MemoryType], limit: u64) -> ptr[Memory]:
+    """A memory that the group owns; null if there is none to be had."""
+    made = new_memory(type, limit)
+    if made is not None and not add_resource(group, MEMORY, made):
+        free_memory(made)
+        return None
+    return made
+
+
+@export
+def new_host_table(group: ptr[Group], type: ptr[TableType], limit: u64) -> ptr[Table]:
+    """A table of nulls that the group owns; null if there is none to be had."""
+    made = new_table(type, limit, 0)
+    if made is not None and not add_resource(group, TABLE, made):
+        free_table(made)
+        return None
+    return made
+
+
+@export
+def grow_memory_by(memory: ptr[Memory], pages: u64) -> u64:
+    """`grow_memory` for the host: only the memory's own limit counts."""
+    return grow_memory(None, memory, pages)
+
+
+@export
+def grow_table_by(table: ptr[Table], count: u64, value: u64) -> u64:
+    """`grow_table` for the host."""
+    return grow_table(table, count, value)
 
 
 @export
@@ -327,7 +364,7 @@ def merge_groups(left: ptr[Group], right: ptr[Group]) -> u32:
     if a == b:
         return 1
     last_walk[0] += 4
-    walk = last_walk[0]
+    walk = last_walk[0] - 2
     good = False
     if leads_to(a, b, walk):
         good = merge_way(a, b, walk)
@@ -449,6 +486,8 @@ def free_resource(resource: ptr[Resource]) -> None:
         free_memory(resource.pointer)
     elif resource.kind == TABLE:
         free_table(resource.pointer)
+    elif resource.kind == MODULE:
+        free_module(resource.pointer)
     else:
         if resource.kind == HOST_FUNCTION:
             Py_DecRef(cast(ptr[HostFunction], resource.pointer).function.python)

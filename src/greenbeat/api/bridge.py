@@ -1,0 +1,141 @@
+"""The border between the Python API and the engine: native functions that take and give objects, and the native types.
+
+    FunctionType, Handle ...   made by the engine when this module is imported
+    native.new_group()         a native function by name; exceptions that it sets are raised
+"""
+
+import ctypes
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from greenbeat.engine import engine
+from greenbeat.native import ctypes_of
+from greenbeat.runtime import layout
+
+_object = ctypes.py_object
+_word = ctypes.c_uint64
+_half = ctypes.c_uint32
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "new_group": (_object,),
+    "keep": (_half, _object, _object),
+    "adopt": (_half, _object, _half, _word),
+    "adopt_instance": (_half, _object, _word),
+    "merge_groups": (_half, _object, _object),
+    "retained_count": (_word, _object),
+    "new_host_function": (_word, _object, _word, _object),
+    "new_host_global": (_word, _object, _half),
+    "new_host_memory": (_word, _object, _word, _word),
+    "new_host_table": (_word, _object, _word, _word),
+    "new_handle": (_object, _object, _object, _word),
+    "wrap_function": (_object, _word),
+    "exported_function": (_object, _word, _half, _object),
+    "read_value": (_object, _half, _word),
+    "write_value": (_half, _half, _object, _word, _object),
+    "write_element": (_half, _word, _word, _object, _object),
+    "grow_memory_by": (_word, _word, _word),
+    "grow_table_by": (_word, _word, _word, _word),
+    "decode_module": (_word, ctypes.c_char_p, _word, ctypes.c_void_p),
+    "create_instance": (_word, _word, ctypes.c_void_p, _word, _word, ctypes.c_void_p),
+    "new_call": (_object, _object, _object),
+    "resume_call": (_half, _object, ctypes.c_int64),
+    "create_call_type": (_object,),
+    "create_types": (_half, ctypes.c_void_p),
+    "set_hook": (None, _half, _object),
+    "set_none": (None, _object),
+    "set_guard_pages": (_half, _half),
+    "forget_other_threads": (None,),
+    "forget_pacemaker": (None,),
+}
+
+
+class _Native:
+    """Native functions as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        returns, *params = _SIGNATURES[name]
+        found = ctypes.PYFUNCTYPE(returns, *params)(engine.address(name))
+        setattr(self, name, found)
+        return found
+
+
+native = _Native()
+
+
+@lru_cache(maxsize=None)
+def structure(kind: Any) -> Any:
+    """The ctypes structure of a struct of the engine."""
+    return ctypes_of(kind)
+
+
+def at(kind: Any, address: int) -> Any:
+    """What is at an address, seen as a struct of the engine."""
+    return structure(kind).from_address(address)
+
+
+def _created() -> tuple[Any, ...]:
+    native.set_none(None)
+    places = (ctypes.c_void_p * 4)()
+    native.create_types(places)
+    made = []
+    for place in places:
+        found = ctypes.cast(place, _object).value
+        ctypes.pythonapi.Py_DecRef(_object(found))
+        made.append(found)
+    return (*made, native.create_call_type())
+
+
+if TYPE_CHECKING:
+
+    class Handle:
+        """Something native that belongs to a group."""
+
+        _owner: Any
+        _address: int
+
+    class MemoryHandle(Handle):
+        """A handle whose buffer is the memory."""
+
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
+else:
+    _group, Handle, MemoryHandle, _function, _call = _created()
+
+
+def native_types() -> tuple[Any, Any]:
+    """The types of functions and of resumable calls, to be completed in Python."""
+    return _function, _call
+
+
+def _after_fork() -> None:
+    native.forget_pacemaker()
+    native.forget_other_threads()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+if os.environ.get("GREENBEAT_GUARD_PAGES") == "0":
+    native.set_guard_pages(0)
+
+
+def address_of(handle: Handle) -> int:
+    """The address of what a handle holds.
+
+    Raises:
+        ReferenceError: the garbage collector has taken it apart.
+    """
+    address = handle._address
+    if not address:
+        raise ReferenceError(f"this {type(handle).__name__} is gone")
+    return address
+
+
+def group_of(item: Any) -> Any:
+    """The group that a handle or function belongs to."""
+    owner = item._owner
+    if owner is None:
+        raise ReferenceError(f"this {type(item).__name__} is gone")
+    return owner
+
+
+__all__ = ["Handle", "MemoryHandle", "address_of", "at", "group_of", "layout", "native", "native_types", "structure"]

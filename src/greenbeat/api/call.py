@@ -1,0 +1,78 @@
+"""`greenbeat.Call`: a call that runs a little at a time.
+
+    call = instance.exports.work.start(1)
+    while not call.done:
+        call.resume(fuel=10_000)
+    call.result
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from greenbeat.api import bridge
+from greenbeat.errors import GreenbeatError
+
+_, _type = bridge.native_types()
+READY, RUNNING, SUSPENDED, FINISHED, FAILED = range(5)
+_STATES = ("ready", "running", "suspended", "finished", "failed")
+UNLIMITED = (1 << 63) - 1
+
+
+class _Methods:
+    """What Python adds to the native type."""
+
+    __slots__ = ()
+    _state: int
+    _result: Any
+    function: Any
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over: finished, or ended by an exception."""
+        return self._state >= FINISHED
+
+    @property
+    def result(self) -> Any:
+        """What the function returned.
+
+        Raises:
+            GreenbeatError: the call is not over, or an exception ended it.
+        """
+        if self._state != FINISHED:
+            raise GreenbeatError(f"this call has no result: it is {_STATES[self._state]}")
+        return self._result
+
+    def resume(self, fuel: int | None = None) -> bool:
+        """Go on until the function returns, or has used `fuel` (by default: until it returns).
+
+        Returns:
+            Whether the call is over.
+
+        Raises:
+            Exhausted: the instance has no fuel left; the call can go on when it gets some.
+            Trap, or what a host function raised: the call is over.
+            GreenbeatError: the call is over already, or running.
+        """
+        if self._state not in (READY, SUSPENDED) or self.function is None:
+            raise GreenbeatError(f"this call cannot be resumed: it is {_STATES[self._state]}")
+        if fuel is None:
+            fuel = UNLIMITED
+        elif not 0 < fuel <= UNLIMITED:
+            raise ValueError(f"fuel must be above 0: {fuel}")
+        bridge.native.resume_call(self, fuel)
+        return self.done
+
+    def __repr__(self) -> str:
+        name = self.function.name if self.function is not None else "?"
+        return f"<greenbeat.Call of {name}, {_STATES[self._state]}>"
+
+
+for _name in ("done", "result", "resume", "__repr__"):
+    setattr(_type, _name, vars(_Methods)[_name])
+
+if TYPE_CHECKING:
+
+    class Call(_Methods):
+        """A resumable call; made by `Function.start`."""
+
+else:
+    Call = _type

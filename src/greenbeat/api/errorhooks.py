@@ -1,0 +1,133 @@
+"""The words for what goes wrong in native code: the hooks of `greenbeat.runtime.hooks`."""
+
+from typing import Any, NoReturn
+
+from greenbeat.api import bridge
+from greenbeat.api.values import mismatch, short
+from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap
+from greenbeat.runtime import hooks, layout, traps
+from greenbeat.wasm.description import function_type_at, printable
+
+_RESOURCES = {
+    hooks.FUEL: ("fuel", "out of fuel"),
+    hooks.TIME: ("time", "out of time"),
+    hooks.MEMORY: ("memory", "out of memory"),
+    hooks.STACK: ("stack", "call stack exhausted"),
+    hooks.DEPTH: ("stack", "too many calls between Python and guests are waiting for each other"),
+}
+
+
+def argument(function: Any, position: int, value: object, cause: BaseException | None) -> NoReturn:
+    """An argument does not fit."""
+    kind = function.type.params[position]
+    error = mismatch(f"argument {position + 1} of {function.name}{short(function.type)}", kind, value, cause)
+    raise error from (cause if error is not cause and not isinstance(cause, TypeError | OverflowError) else None)
+
+
+def argument_count(function: Any, given: int) -> NoReturn:
+    """There are too many arguments, or too few."""
+    wanted = len(function.type.params)
+    plural = "argument" if wanted == 1 else "arguments"
+    raise TypeError(f"{function.name}{short(function.type)} takes {wanted} {plural}, not {given}")
+
+
+def keywords(function: Any) -> NoReturn:
+    """There are keyword arguments."""
+    raise TypeError(f"{function.name}{short(function.type)} takes positional arguments only")
+
+
+def stopped(address: int, task: int, status: int) -> NoReturn:
+    """The guest did not finish: it trapped, or its fuel ran out."""
+    found = bridge.at(layout.Task, task)
+    frames = backtrace(task)
+    if status == layout.SUSPENDED:
+        raise Exhausted("fuel", "out of fuel", frames)
+    if found.trap in (layout.TRAP_STACK, layout.TRAP_DEPTH):
+        raise Exhausted("stack", traps.text(found.trap), frames)
+    raise Trap(traps.text(found.trap), frames)
+
+
+def exhausted(resource: int, address: int) -> NoReturn:
+    """A limit was reached outside of guest code, or at a beat."""
+    kind, message = _RESOURCES[resource]
+    raise Exhausted(kind, message)
+
+
+def busy(function: Any) -> NoReturn:
+    """The function's instance runs in another thread."""
+    raise GreenbeatError(f"{function.name}: its instance is running in another thread")
+
+
+def dropped(function: Any) -> NoReturn:
+    """The function's instance takes no calls any more."""
+    raise GreenbeatError(f"{function.name}: its instance is closed")
+
+
+def result(address: int, position: int, value: object, cause: BaseException | None) -> NoReturn:
+    """What a host function returned does not fit."""
+    kind = function_type_at(bridge.at(layout.FunctionInstance, address).signature)
+    what = f"host function {name(address)}{short(kind)}"
+    if position < 0:
+        raise TypeError(f"{what} must return a tuple of {len(kind.results)}, not {value!r}") from cause
+    which = f"result {position + 1} of {what}" if len(kind.results) > 1 else f"the result of {what}"
+    error = mismatch(which, kind.results[position], value, cause)
+    raise error from (cause if error is not cause and not isinstance(cause, TypeError | OverflowError) else None)
+
+
+def note(exception: BaseException, task: int) -> None:
+    """An exception of a host function goes through a guest: say which."""
+    frames = backtrace(task)
+    if frames:
+        exception.add_note("\n  ".join(["WebAssembly frames:", *map(str, frames)]))
+
+
+def name(address: int) -> str:
+    """What a function is called."""
+    target = bridge.at(layout.FunctionInstance, address)
+    if target.kind == layout.HOST:
+        from greenbeat.api.function import host_callable
+
+        callable = host_callable(address)
+        return str(getattr(callable, "__name__", None) or type(callable).__name__)
+    return _guest_name(target.instance, target.index)
+
+
+def _guest_name(instance: int, index: int) -> str:
+    from greenbeat.api.module import description_of
+
+    description = description_of(bridge.at(layout.Instance, instance).module)
+    found = description.function_name(index) if description is not None else None
+    return printable(found, 100) if found else f"function {index}"
+
+
+def backtrace(task: int) -> tuple[Frame, ...]:
+    """The guest's frames, innermost first."""
+    return ()
+
+
+def segment_trap(error: Any) -> Trap:
+    """The trap of a segment that does not fit at instantiation."""
+    which = "data" if error.is_data else "element"
+    trap = Trap(traps.text(error.trap))
+    trap.add_note(f"{which} segment {error.index} does not fit")
+    return trap
+
+
+def register() -> None:
+    """Register the hooks."""
+    for number, hook in (
+        (hooks.ARGUMENT, argument),
+        (hooks.ARGUMENT_COUNT, argument_count),
+        (hooks.KEYWORDS, keywords),
+        (hooks.STOPPED, stopped),
+        (hooks.EXHAUSTED, exhausted),
+        (hooks.BUSY, busy),
+        (hooks.DROPPED, dropped),
+        (hooks.RESULT, result),
+        (hooks.NOTE, note),
+        (hooks.NAME, name),
+    ):
+        bridge.native.set_hook(number, hook)
+
+
+register()

@@ -1,0 +1,70 @@
+"""`greenbeat.Global`: a global variable, `g.value` to read and write it."""
+
+from typing import Any
+from weakref import WeakValueDictionary
+
+from greenbeat.api import bridge
+from greenbeat.api.bridge import native
+from greenbeat.api.values import mismatch, value_type
+from greenbeat.wasm.description import GlobalType
+
+
+class Global(bridge.Handle):
+    """A global for guests to import. Those of guests come from `instance.exports`.
+
+    Args:
+        kind: what it holds, such as `gb.i32` (see `greenbeat.api.values`).
+        value: what it holds at first.
+        mutable: whether it may change.
+
+    Raises:
+        TypeError, ValueError: the value does not fit.
+    """
+
+    __slots__ = ("type",)
+    type: GlobalType
+
+    def __new__(cls, kind: Any, value: Any, *, mutable: bool = False) -> "Global":
+        held = value_type(kind)
+        group = native.new_group()
+        address = native.new_host_global(group, held)
+        made = wrap_global(group, address, GlobalType(held, bool(mutable)))
+        made._set(value)
+        return made
+
+    def _set(self, value: Any) -> None:
+        try:
+            fits = native.write_value(self.type.value, value, bridge.address_of(self), bridge.group_of(self))
+        except (TypeError, OverflowError) as cause:
+            raise mismatch("a global's value", self.type.value, value, cause) from None
+        if not fits:
+            raise mismatch("a global's value", self.type.value, value)
+
+    @property
+    def value(self) -> Any:
+        """What it holds."""
+        return native.read_value(self.type.value, bridge.address_of(self))
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if not self.type.mutable:
+            raise AttributeError("this global is a constant")
+        self._set(value)
+
+    def __repr__(self) -> str:
+        if not self._address:
+            return "<greenbeat.Global, gone>"
+        return f"<greenbeat.Global {'mutable ' if self.type.mutable else ''}{self.type.value} {self.value!r}>"
+
+
+_known: "WeakValueDictionary[int, Global]" = WeakValueDictionary()
+
+
+def wrap_global(group: Any, address: int, kind: GlobalType) -> Global:
+    """The Global object of a native global; there is one at a time."""
+    found = _known.get(address)
+    if found is None:
+        found = native.new_handle(Global, group, address)
+        found.type = kind
+        _known[address] = found
+    return found

@@ -1,0 +1,86 @@
+"""What a guest may use."""
+
+import re
+from dataclasses import dataclass
+
+_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+UNLIMITED = (1 << 64) - 1
+LARGEST_STACK = 1 << 26
+SMALLEST_STACK = 1 << 12
+NANOSECONDS = 1_000_000_000
+
+
+def parse_size(size: int | str, what: str) -> int:
+    """Bytes: a number, or text such as "64MiB", "1.5GiB" or "500 kB".
+
+    Raises:
+        ValueError: the text is no size, or the size is negative.
+        TypeError: it is neither a number nor text.
+    """
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size)
+        if match is None or match[2].lower() not in _UNITS:
+            raise ValueError(f"{what}: {size!r} is no size; write it like 65536, '64MiB' or '1GB'")
+        return int(float(match[1]) * _UNITS[match[2].lower()]) if "." in match[1] else int(match[1]) * _UNITS[match[2].lower()]
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"{what} must be an int or a str, not {size!r}")
+    if size < 0:
+        raise ValueError(f"{what} must not be negative: {size}")
+    return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What an instance may use; None is no limit.
+
+    Attributes:
+        memory: bytes of linear memory, all memories of the instance together (memory.grow fails beyond).
+        seconds: wall-clock time of one call from Python, calls of host functions included; over all resumptions of a
+            resumable call.
+        fuel: what the instance may execute in its life; about one unit an instruction. See `Instance.fuel`.
+        stack: bytes of the guest's own stack, at most 64 MiB.
+        depth: how many calls from Python into guests may be waiting for each other.
+        table: elements of one table.
+
+    Sizes may be written as text: "64MiB".
+
+    Raises:
+        ValueError, TypeError: a limit makes no sense.
+    """
+
+    memory: int | str | None = None
+    seconds: float | None = None
+    fuel: int | None = None
+    stack: int | str = "1MiB"
+    depth: int = 256
+    table: int = 10_000_000
+
+    def __post_init__(self) -> None:
+        if not SMALLEST_STACK <= self.stack_bytes <= LARGEST_STACK:
+            raise ValueError(f"stack must be from 4 KiB to 64 MiB, not {self.stack!r}")
+        if self.memory is not None:
+            parse_size(self.memory, "memory")
+        if self.seconds is not None and not 0 < self.seconds < 1e9:
+            raise ValueError(f"seconds must be above 0: {self.seconds}")
+        if self.fuel is not None and not 0 <= self.fuel < 1 << 63:
+            raise ValueError(f"fuel must be from 0 to 2**63 - 1: {self.fuel}")
+        if not 1 <= self.depth <= 10_000:
+            raise ValueError(f"depth must be from 1 to 10,000: {self.depth}")
+        if not 0 <= self.table <= UNLIMITED:
+            raise ValueError(f"table must not be negative: {self.table}")
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory limit in bytes."""
+        return UNLIMITED if self.memory is None else min(parse_size(self.memory, "memory"), UNLIMITED)
+
+    @property
+    def stack_bytes(self) -> int:
+        """The stack limit in bytes."""
+        return parse_size(self.stack, "stack")
+
+    @property
+    def nanoseconds(self) -> int:
+        """The time limit in nanoseconds, 0 for none."""
+        return 0 if self.seconds is None else max(1, int(self.seconds * NANOSECONDS))

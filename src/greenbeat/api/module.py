@@ -1,0 +1,124 @@
+"""`greenbeat.Module`: a WebAssembly module, decoded and validated, ready to be instantiated many times."""
+
+import ctypes
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from greenbeat.api import bridge
+from greenbeat.api.limits import Limits
+from greenbeat.errors import CompileError
+from greenbeat.wasm.description import Description, ExportType, ImportType, describe_failure
+from greenbeat.wasm.reader import Failure
+
+if TYPE_CHECKING:
+    from greenbeat.api.instance import Instance
+
+_MODULE = 5  # the kind of resource in greenbeat.runtime.groups
+
+# The descriptions of modules that are alive, by the address of the native module.
+_descriptions: "WeakValueDictionary[int, Description]" = WeakValueDictionary()
+
+
+def description_of(address: int) -> Description | None:
+    """The description of the native module at an address, if a Python object still has it."""
+    return _descriptions.get(address)
+
+
+class Module(bridge.Handle):
+    """A module: `Module(data)`, `Module.from_file(path)`, `Module.from_wat(text)`.
+
+    Args:
+        data: the module in the binary format, any bytes-like object.
+
+    Raises:
+        CompileError: it is malformed or invalid; `offset` says where.
+    """
+
+    __slots__ = ("description",)
+    description: Description
+
+    def __new__(cls, data: Any) -> "Module":
+        content = bytes(data) if not isinstance(data, str) else None
+        if content is None:
+            raise TypeError("a module is bytes; text is for Module.from_wat")
+        failure = bridge.structure(Failure)()
+        group = bridge.native.new_group()
+        bridge.native.keep(group, content)
+        address = bridge.native.decode_module(content, len(content), ctypes.addressof(failure))
+        if not address:
+            message, offset, function = describe_failure(failure)
+            raise CompileError(message, offset, function)
+        bridge.native.adopt(group, _MODULE, address)
+        module: Module = bridge.native.new_handle(cls, group, address)
+        module.description = _descriptions[address] = Description(address, content)
+        # Names are asked for as long as instances live, even when this object is gone.
+        bridge.native.keep(group, module.description)
+        return module
+
+    @classmethod
+    def from_file(cls, path: "str | os.PathLike[str]") -> "Module":
+        """Read a module from a `.wasm` file, or from a text file whose name ends in `.wat`."""
+        with open(path, "rb") as file:
+            data = file.read()
+        return cls.from_wat(data.decode()) if os.fspath(path).endswith(".wat") else cls(data)
+
+    @classmethod
+    def from_wat(cls, text: str) -> "Module":
+        """A module from the text format.
+
+        Raises:
+            CompileError: the text is malformed, or the module invalid.
+        """
+        from greenbeat.wasm.text import TextError, assemble
+
+        try:
+            data = assemble(text)
+        except TextError as error:
+            raise CompileError(str(error)) from error
+        return cls(data)
+
+    @property
+    def imports(self) -> tuple[ImportType, ...]:
+        """What the module needs, in order."""
+        return self.description.imports
+
+    @property
+    def exports(self) -> tuple[ExportType, ...]:
+        """What its instances offer, in order."""
+        return self.description.exports
+
+    @property
+    def name(self) -> str | None:
+        """Its name, if its name section tells one."""
+        return self.description.names.module
+
+    def custom_sections(self, name: str) -> list[bytes]:
+        """The contents of the custom sections with a name."""
+        return list(self.description.custom_sections(name))
+
+    def instantiate(
+        self, imports: Mapping[str, Any] | None = None, *, limits: Limits | None = None
+    ) -> "Instance":
+        """Make an instance and run its start function.
+
+        Args:
+            imports: by module name, then by name: callables, `Function`, `Memory`, `Table`, `Global` objects, numbers for
+                constant globals. An `Instance` or its `exports` may stand for a whole module.
+            limits: what the instance may use.
+
+        Raises:
+            LinkError: an import is missing or of another type.
+            Exhausted: a limit does not let it start.
+            Trap: a segment does not fit, or the start function trapped.
+        """
+        from greenbeat.api.instance import instantiate
+
+        return instantiate(self, imports or {}, limits or Limits())
+
+    def __repr__(self) -> str:
+        return f"<greenbeat.Module{str(self.description).removeprefix('<module')}"
+
+
+__all__ = ["Module", "description_of"]

@@ -1,0 +1,111 @@
+"""What can go wrong with a guest, as exceptions.
+
+    GreenbeatError
+    ├── CompileError   the module is malformed or invalid
+    ├── LinkError      an import is missing or of another type
+    ├── Trap           the guest did something that WebAssembly stops
+    └── Exhausted      a limit was reached: fuel, time, memory or stack
+
+What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument is a
+`TypeError` or a `ValueError`, as in Python.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A guest function that was running.
+
+    Attributes:
+        function: its name, if the module tells one.
+        index: its index in the module's functions.
+        offset: where it was, in bytes from the module's start; None if that is not known.
+        module: the module's name, if it tells one.
+    """
+
+    function: str | None
+    index: int
+    offset: int | None = None
+    module: str | None = None
+
+    def __str__(self) -> str:
+        where = f" at 0x{self.offset:x}" if self.offset is not None else ""
+        module = f" in {self.module}" if self.module else ""
+        return f"{self.function or f'function {self.index}'}{where}{module}"
+
+
+class GreenbeatError(Exception):
+    """The base of all errors of Greenbeat's own."""
+
+
+class CompileError(GreenbeatError):
+    """A module cannot be used: it is malformed, invalid, or beyond an implementation limit.
+
+    Attributes:
+        offset: where, in bytes from the module's start; None if it is no single place (or the module was text).
+        function: the index of the function whose body it is in, or None.
+    """
+
+    def __init__(self, message: str, offset: int | None = None, function: int | None = None) -> None:
+        super().__init__(message)
+        self.offset, self.function = offset, function
+
+    def __str__(self) -> str:
+        where = f"at offset 0x{self.offset:x}" if self.offset is not None else ""
+        if self.function is not None:
+            where = f"in function {self.function}, {where}" if where else f"in function {self.function}"
+        return f"{self.args[0]} ({where})" if where else str(self.args[0])
+
+
+class LinkError(GreenbeatError):
+    """An import does not fit.
+
+    Attributes:
+        module, name: the import's two names.
+        expected: the type that the module declares, in the text format.
+        found: what was given instead.
+    """
+
+    def __init__(self, module: str, name: str, expected: str, found: str) -> None:
+        super().__init__(module, name, expected, found)
+        self.module, self.name, self.expected, self.found = module, name, expected, found
+
+    def __str__(self) -> str:
+        return f'import "{self.module}" "{self.name}": expected {self.expected}, found {self.found}'
+
+
+def _with_frames(message: str, backtrace: tuple[Frame, ...]) -> str:
+    return "\n  ".join([message, *(f"in {frame}" for frame in backtrace)])
+
+
+class Trap(GreenbeatError):
+    """The guest was stopped.
+
+    Attributes:
+        kind: why, in the words of the specification, such as "integer divide by zero".
+        backtrace: the guest's frames, innermost first.
+    """
+
+    def __init__(self, kind: str, backtrace: tuple[Frame, ...] = ()) -> None:
+        super().__init__(kind, backtrace)
+        self.kind, self.backtrace = kind, backtrace
+
+    def __str__(self) -> str:
+        return _with_frames(self.kind, self.backtrace)
+
+
+class Exhausted(GreenbeatError):
+    """A limit was reached.
+
+    Attributes:
+        resource: "fuel", "time", "memory" or "stack".
+        backtrace: the guest's frames, innermost first.
+    """
+
+    def __init__(self, resource: str, message: str, backtrace: tuple[Frame, ...] = ()) -> None:
+        super().__init__(resource, message, backtrace)
+        self.resource, self.backtrace = resource, backtrace
+
+    def __str__(self) -> str:
+        return _with_frames(self.args[1], self.backtrace)
