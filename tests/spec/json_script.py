@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.spec.script import (
+    MODULE_ASSERTIONS,
     Action,
     AssertException,
     AssertExhaustion,
@@ -67,7 +68,7 @@ def _command(command: dict[str, Any], directory: Path) -> Command:
             return AssertExhaustion(line, _action(line, command["action"]), command["text"])
         case "assert_exception":
             return AssertException(line, _action(line, command["action"]))
-        case "assert_malformed" | "assert_invalid" | "assert_unlinkable" as type_:
+        case type_ if type_.removeprefix("assert_") in MODULE_ASSERTIONS:
             kind = type_.removeprefix("assert_")
             return AssertModule(line, kind, _source(command, directory), command["text"])
     raise ValueError(f"unknown command in line {line}: {command['type']}")

@@ -242,9 +242,12 @@ class AssertException:
     action: Action
 
 
+MODULE_ASSERTIONS = ("malformed", "invalid", "unlinkable", "malformed_custom", "invalid_custom")
+
+
 @dataclass(frozen=True)
 class AssertModule:
-    """A module is refused; `kind` is malformed, invalid, malformed_custom, invalid_custom, or unlinkable."""
+    """A module is refused; `kind` is one of `MODULE_ASSERTIONS`."""
 
     line: int
     kind: str
@@ -289,7 +292,7 @@ class _ScriptParser:
             "assert_exhaustion": lambda line: AssertExhaustion(line, self._action(), self._name()),
             "assert_exception": lambda line: AssertException(line, self._action()),
         }
-        for kind in ("malformed", "invalid", "malformed_custom", "invalid_custom", "unlinkable"):
+        for kind in MODULE_ASSERTIONS:
             self._commands[f"assert_{kind}"] = self._assert_module(kind)
 
     def script(self) -> list[Command]:

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from greenbeat.wasm.text import TextError, assemble
+from tests.spec.features import our_files
 from tests.spec.json_script import read_json
 from tests.spec.script import (
     AssertModule,
@@ -34,7 +35,11 @@ def modules(commands: Sequence[Command]) -> Iterator[tuple[int, str, ModuleSourc
         elif isinstance(command, AssertTrap) and not isinstance(command.action, Invoke | Get):
             yield command.line, "valid", command.action
         elif isinstance(command, AssertModule):
-            yield command.line, "valid" if command.kind == "unlinkable" else command.kind, command.source
+            yield (
+                command.line,
+                "valid" if command.kind == "unlinkable" else command.kind.removesuffix("_custom"),
+                command.source,
+            )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +49,7 @@ def wasmtime() -> ModuleType:
 
 
 @needs_suite
-@pytest.mark.parametrize("path", scripts(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted({*scripts(), *our_files()}), ids=lambda path: path.stem)
 def test_every_module_assembles_or_is_refused(path: Path, wasmtime: ModuleType) -> None:
     """Valid modules become valid binaries, malformed texts are refused, invalid ones become invalid binaries."""
     config = wasmtime.Config()
