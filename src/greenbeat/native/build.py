@@ -1,13 +1,12 @@
 """From units to machine code: optimise, emit objects, link them into the process, and hand out functions by name."""
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from greenbeat.native.language import NativeFunction, Static
-from greenbeat.native.linker import Library
+from greenbeat.native.linker import Library, flag
 from greenbeat.native.targets import Machine, host_machine
 
 
@@ -36,8 +35,8 @@ def build(functions: Iterable[Any], statics: Iterable[Any] = (), *, checked: boo
     roots = [_exported(f) for f in functions]
     kept = list(statics)
     if checked is None:
-        checked = os.environ.get("GREENBEAT_CHECKED", "") not in ("", "0")
-    unit = Unit("build", [*roots, *kept], checked=checked, debug=bool(os.environ.get("GREENBEAT_DEBUG")))
+        checked = flag("GREENBEAT_CHECKED")
+    unit = Unit("build", [*roots, *kept], checked=checked, debug=flag("GREENBEAT_DEBUG"))
     data = compile_text(unit.text(), host_machine())
     return Library([data], [f.symbol for f in roots] + [s.symbol for s in kept])
 

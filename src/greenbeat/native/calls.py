@@ -173,7 +173,7 @@ class Calls(Expressions):
         scope = Scope(callee, stored_names(tree), callee.environment, returns=returns, exit=self.label("exit"))
         scope.outer, scope.call = outer, node
         if outer.debug_scope:
-            scope.debug_scope = self.unit.debug_function(callee, tree.lineno, declared=True)
+            scope.debug_scope = self.unit.debug_function(callee, tree.lineno)
             scope.called_at = self.unit.debug_location_id(node, outer)
         self.scope = scope
         self.depth += 1

@@ -28,7 +28,7 @@ import llvmlite.binding as llvm
 
 from greenbeat.native import cache
 from greenbeat.native.errors import NativeError
-from greenbeat.native.linker import Library
+from greenbeat.native.linker import Library, flag
 from greenbeat.native.targets import Machine, host_machine
 
 if TYPE_CHECKING:
@@ -65,10 +65,6 @@ def owner(units: Sequence[UnitPlan], module: str) -> str:
     return best
 
 
-def _flag(name: str) -> bool:
-    return os.environ.get(name, "") not in ("", "0")
-
-
 class Engine:
     """Native code described by its modules, linked into the process when something of it is first asked for.
 
@@ -92,8 +88,8 @@ class Engine:
         machine: Machine | None = None,
     ) -> None:
         self.modules, self.units, self.packages, self.shipped = tuple(modules), tuple(units), dict(packages), shipped
-        self.checked = _flag("GREENBEAT_CHECKED") if checked is None else checked
-        self.debug = _flag("GREENBEAT_DEBUG") if debug is None else debug
+        self.checked = flag("GREENBEAT_CHECKED") if checked is None else checked
+        self.debug = flag("GREENBEAT_DEBUG") if debug is None else debug
         self._machine = machine
         self._functions: dict[str, Any] = {}
         self._lock = threading.RLock()

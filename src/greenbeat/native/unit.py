@@ -168,7 +168,7 @@ class Unit:
             "runtimeVersion: 0, emissionKind: LineTablesOnly)"
         )
 
-    def debug_function(self, function: NativeFunction, line: int, declared: bool = False) -> str:
+    def debug_function(self, function: NativeFunction, line: int) -> str:
         """The debug scope of a function, or nothing when no debug information is wanted."""
         if not self.debug:
             return ""
