@@ -20,8 +20,10 @@ MODULES = [
     "greenbeat.runtime.instantiate",
     "greenbeat.interpreter.translator",
     "greenbeat.interpreter.enter",
+    "greenbeat.interpreter.faulting",
     "greenbeat.runtime.callable",
     "greenbeat.runtime.resumable",
+    "greenbeat.runtime.frames",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.

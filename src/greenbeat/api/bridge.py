@@ -42,6 +42,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "resume_call": (_half, _object, ctypes.c_int64),
     "create_call_type": (_object,),
     "create_types": (_half, ctypes.c_void_p),
+    "walk_frames": (_half, _word, _word, _half),
     "set_hook": (None, _half, _object),
     "set_none": (None, _object),
     "set_guard_pages": (_half, _half),

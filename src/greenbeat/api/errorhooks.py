@@ -1,13 +1,15 @@
 """The words for what goes wrong in native code: the hooks of `greenbeat.runtime.hooks`."""
 
+import ctypes
 from typing import Any, NoReturn
 
 from greenbeat.api import bridge
 from greenbeat.api.values import mismatch, short
 from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap
 from greenbeat.runtime import hooks, layout, traps
-from greenbeat.wasm.description import function_type_at, printable
+from greenbeat.wasm.description import Description, function_type_at, printable
 
+MOST_FRAMES = 64
 _RESOURCES = {
     hooks.FUEL: ("fuel", "out of fuel"),
     hooks.TIME: ("time", "out of time"),
@@ -92,17 +94,33 @@ def name(address: int) -> str:
     return _guest_name(target.instance, target.index)
 
 
-def _guest_name(instance: int, index: int) -> str:
+def _description(instance: int) -> Description | None:
     from greenbeat.api.module import description_of
 
-    description = description_of(bridge.at(layout.Instance, instance).module)
+    return description_of(bridge.at(layout.Instance, instance).module)
+
+
+def _guest_name(instance: int, index: int) -> str:
+    description = _description(instance)
     found = description.function_name(index) if description is not None else None
     return printable(found, 100) if found else f"function {index}"
 
 
 def backtrace(task: int) -> tuple[Frame, ...]:
-    """The guest's frames, innermost first."""
-    return ()
+    """The guest's frames, innermost first; of a deep recursion only the innermost."""
+    records = (bridge.structure(layout.FrameRecord) * MOST_FRAMES)()
+    count = bridge.native.walk_frames(task, ctypes.addressof(records), MOST_FRAMES)
+    return tuple(_frame(record) for record in records[:count])
+
+
+def _frame(record: Any) -> Frame:
+    description = _description(record.instance)
+    if description is None:
+        return Frame(None, record.index)
+    found, module = description.function_name(record.index), description.names.module
+    return Frame(
+        printable(found, 100) if found else None, record.index, module=printable(module, 100) if module else None
+    )
 
 
 def segment_trap(error: Any) -> Trap:

@@ -318,6 +318,15 @@ class Task:
     float_accumulator: v128
 
 
+@struct
+class FrameRecord:
+    """A frame: whose function, and where in its cells."""
+
+    instance: ptr[Instance]
+    ip: ptr[u8]
+    index: u32
+
+
 # Task.trap: what ended the guest. The texts are in greenbeat.runtime.traps.
 (
     TRAP_NONE,

@@ -1,0 +1,56 @@
+"""Walking a guest's frames, from the innermost outward, to the call that Python made.
+
+    ip ─▶ cells of a function ─▶ its index, its number of parameters
+    sp ─▶ │ parameters │ caller's ip │ caller's sp │ ...                 the next frame
+          caller's ip = leave_cells: Python called this function
+          caller's ip = foreign_cells: another instance did; its ip, sp and instance are in the words before `sp`
+"""
+
+from greenbeat.interpreter.calls import SAVED, foreign_cells, leave_cells
+from greenbeat.native import cast, export, load, native, ptr, u8, u32, u64
+from greenbeat.runtime.layout import SLOT, VARIANTS, FrameRecord, Function, Instance, Module, Task
+
+
+@native
+def function_at(module: ptr[Module], ip: ptr[u8]) -> ptr[Function]:
+    """The function whose cells `ip` points into, or null."""
+    for i in range(module.imported_functions, module.function_count):
+        function = module.functions + i
+        for variant in range(u32(VARIANTS)):
+            entry = function.entry[variant]
+            if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
+                return function
+    return cast(ptr[Function], 0)
+
+
+@export
+def walk_frames(task: ptr[Task], records: ptr[FrameRecord], room: u32) -> u32:
+    """Note the frames of the innermost call from Python of a task that has stopped or waits for the host.
+
+    Returns:
+        How many frames were noted: at most `room`, the innermost ones.
+    """
+    instance = task.instance
+    ip = task.ip
+    sp = task.sp
+    count = u32(0)
+    while count < room and ip is not None and instance is not None:
+        function = function_at(instance.module, ip)
+        if function is None:
+            return count
+        record = records + count
+        record.instance = instance
+        record.ip = ip
+        record.index = function.index
+        count += 1
+        header = sp + u64(function.signature.param_count) * SLOT
+        ip = load(ptr[u8], header)
+        sp = load(ptr[u8], header, 8)
+        if cast(u64, ip) == cast(u64, leave_cells):
+            return count
+        if cast(u64, ip) == cast(u64, foreign_cells):
+            saved = sp - SAVED
+            ip = load(ptr[u8], saved)
+            sp = load(ptr[u8], saved, 8)
+            instance = load(ptr[Instance], saved, 16)
+    return count
