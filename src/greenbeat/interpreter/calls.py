@@ -26,6 +26,7 @@ from greenbeat.interpreter.convention import (
     is_float,
     leave_raised,
     leave_trapped,
+    next_handler,
     read,
     remember,
     widen,
@@ -83,7 +84,7 @@ SAVED = 32  # bytes of the words behind the arguments of a call that leaves the 
 def enter(ip, sp, memory, length, instance, accumulator, float_accumulator):
     """Go on at `ip` in another frame, perhaps of another instance."""
     state = parameters_of_caller()
-    following = load(HANDLER, ip)
+    following = next_handler(ip)
     return tail(following(ip, sp, memory, length, state[4], instance, accumulator, state[7], float_accumulator))
 
 
@@ -232,7 +233,7 @@ def call_target(
         trap(TRAP_STACK)
     inner = prepare_foreign(ip, sp, frame, task, instance, target)
     task.instance = other
-    following = load(HANDLER, entry)
+    following = next_handler(entry)
     base, size = memory_of(other)
     return tail(following(entry, inner, base, size, task, other, accumulator, fuel, float_accumulator))
 

@@ -17,9 +17,9 @@ Slots are byte offsets from `sp`. An operand is in a SLOT, an IMMEDIATE, or the 
 only one.
 """
 
-import llvmlite.binding as llvm
-
 from greenbeat.native import (
+    array,
+    cast,
     extract_lane,
     function,
     i64,
@@ -27,6 +27,7 @@ from greenbeat.native import (
     load,
     parameters_of_caller,
     ptr,
+    static,
     store,
     tail,
     u8,
@@ -37,11 +38,12 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.native.language import NativeFunction
-from greenbeat.native.targets import handler_convention
+from greenbeat.native.linker import flag
+from greenbeat.native.targets import handler_convention, target_triple
 from greenbeat.native.types import BoolType, FloatType, FunctionType, as_type
 from greenbeat.runtime.layout import RAISED, TRAPPED, Instance, Task
 
-CONVENTION = handler_convention(llvm.get_process_triple())
+CONVENTION = handler_convention(target_triple())
 _plain = function[[ptr[u8], ptr[u8], ptr[u8], u64, ptr[Task], ptr[Instance], u64, i64, v128], void]
 HANDLER = FunctionType(_plain.params, _plain.returns, CONVENTION)
 
@@ -49,12 +51,27 @@ SLOT, IMMEDIATE, ACCUMULATOR = "slot", "immediate", "accumulator"
 
 RESULT, FIRST, SECOND = 8, 12, 16
 
+# In the counting build each dispatch adds one at its handler's place: bits 4 to 19 of the address. All handlers are in one
+# object, smaller than 1 MiB, and begin at multiples of 16.
+COUNTING = flag("GREENBEAT_COUNTING")
+PLACES = 1 << 16
+dispatch_counts = static(array[u64, PLACES if COUNTING else 1], name="dispatch_counts")
+
+
+@inline
+def next_handler(ip):
+    """The handler of the cell at `ip`, which is about to run."""
+    following = load(HANDLER, ip)
+    if COUNTING:
+        dispatch_counts[cast(u64, following) // 16 % PLACES] += 1
+    return following
+
 
 @inline
 def proceed(ip, accumulator, float_accumulator):
     """Go on at `ip` with these accumulators; everything else as it was."""
     state = parameters_of_caller()
-    following = load(HANDLER, ip)
+    following = next_handler(ip)
     return tail(following(ip, state[1], state[2], state[3], state[4], state[5], accumulator, state[7], float_accumulator))
 
 
@@ -73,6 +90,11 @@ def handler(python):
 def cold_handler(python):
     """Make a function a handler that is off the path."""
     return NativeFunction(python, convention=CONVENTION, trap=stop, cold=True)
+
+
+def entry_handler(python):
+    """Make a function the handler that a run begins with: called, never expanded, so that it has a return address."""
+    return NativeFunction(python, convention=CONVENTION, trap=stop, noinline=True)
 
 
 @inline

@@ -12,7 +12,7 @@ Bits of `64-bit?` tell which operands are 64 bits wide: the others are 32-bit nu
 from functools import lru_cache
 
 from greenbeat.interpreter.calls import memory_of
-from greenbeat.interpreter.convention import HANDLER, RESULT, cold_handler, handler
+from greenbeat.interpreter.convention import RESULT, cold_handler, handler, next_handler
 from greenbeat.native import cast, i64, inline, load, ptr, store, tail, trap, u8, u32, u64, unlikely, v128
 from greenbeat.runtime.evaluate import function_reference
 from greenbeat.runtime.layout import TRAP_TABLE, Instance, Task
@@ -43,7 +43,7 @@ def check(kind):
 def done(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator):
     """Go on with whatever length memory 0 has now."""
     base, size = memory_of(instance)
-    following = load(HANDLER, ip + SIZE)
+    following = next_handler(ip + SIZE)
     return tail(following(ip + SIZE, sp, base, size, task, instance, accumulator, fuel, float_accumulator))
 
 

@@ -90,6 +90,8 @@ class Engine:
         self.modules, self.units, self.packages, self.shipped = tuple(modules), tuple(units), dict(packages), shipped
         self.checked = flag("GREENBEAT_CHECKED") if checked is None else checked
         self.debug = flag("GREENBEAT_DEBUG") if debug is None else debug
+        # Read by greenbeat.interpreter.convention when it is compiled.
+        self.counting = flag("GREENBEAT_COUNTING")
         self._machine = machine
         self._functions: dict[str, Any] = {}
         self._lock = threading.RLock()
@@ -141,12 +143,12 @@ class Engine:
     @cached_property
     def key(self) -> str:
         """Names the result of a build: everything that it depends on, hashed. Python's version is not part of it."""
-        plan = [self.modules, [asdict(u) for u in self.units], asdict(self.machine), self.checked, self.debug]
+        plan = [self.modules, [asdict(u) for u in self.units], asdict(self.machine), self.checked, self.debug, self.counting]
         digest = hashlib.sha256(json.dumps([plan, llvmlite.__version__, llvm.llvm_version_info]).encode())
         for name, data in self.sources().items():
             digest.update(f"{name}\0{len(data)}\0".encode())
             digest.update(data)
-        kind = "-checked" * self.checked + "-debug" * self.debug
+        kind = "-checked" * self.checked + "-debug" * self.debug + "-counting" * self.counting
         return f"{self.machine.name}{kind}-{digest.hexdigest()[:20]}"
 
     def sources(self) -> dict[str, bytes]:

@@ -20,6 +20,19 @@ def handler_convention(triple: str) -> str:
     return "preserve_nonecc" if triple.split("-")[0] in ("x86_64", "aarch64", "arm64") else "tailcc"
 
 
+_told: list[str] = []
+
+
+def compile_for(triple: str) -> None:
+    """Say what this process compiles for, if it is not for itself; before modules that ask `target_triple` are imported."""
+    _told[:] = [triple]
+
+
+def target_triple() -> str:
+    """What this process compiles for, as LLVM's triple."""
+    return _told[0] if _told else str(llvm.get_process_triple())
+
+
 @dataclass(frozen=True)
 class Machine:
     """A processor to compile for: LLVM's triple, processor name and extra features."""

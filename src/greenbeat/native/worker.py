@@ -37,10 +37,12 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     from greenbeat.native.build import compile_text
     from greenbeat.native.engine import BuildError, UnitPlan, owner
     from greenbeat.native.language import NativeFunction, Static, shared_functions, statics
-    from greenbeat.native.targets import Machine
+    from greenbeat.native.targets import Machine, compile_for
     from greenbeat.native.unit import Unit
 
     name: str = plan["unit"]
+    machine = Machine(**plan["machine"])
+    compile_for(machine.triple)
     for module in plan["modules"]:
         import_module(module)
     packages = tuple(f"{p}." for p in plan["packages"])
@@ -63,7 +65,7 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     own = [f for f in functions if owns(f.module)]
     places = [s for s in variables if owns(s.module)]
     unit = Unit(name, [*own, *places], owns=owns, checked=plan["checked"], debug=plan["debug"])
-    data = compile_text(unit.text(), Machine(**plan["machine"]))
+    data = compile_text(unit.text(), machine)
     exported = {f.symbol: [_name(p) for p in (f.type.returns, *f.type.params)] for f in own if f.exported}
     return {"functions": exported, "addresses": [s.symbol for s in places]}, data
 
