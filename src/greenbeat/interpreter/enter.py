@@ -1,7 +1,7 @@
 """Into the interpreter and out of it: a call from the host, and a suspended call that goes on."""
 
 from greenbeat.interpreter.calls import leave_cells, memory_of
-from greenbeat.interpreter.convention import CONVENTION, HANDLER, cold_handler, handler, proceed
+from greenbeat.interpreter.convention import entry_handler, proceed
 from greenbeat.native import (
     addressof,
     cast,
@@ -38,7 +38,7 @@ from greenbeat.runtime.layout import (
 def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]: ...
 
 
-@handler
+@entry_handler
 def begin(
     ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
     float_accumulator: v128,

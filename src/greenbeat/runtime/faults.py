@@ -5,8 +5,8 @@
                                                           └──▶ whoever handled the signal before
 
 A fault is ours only if the pc lies in the code of the interpreter's handlers and the address in a registered reservation.
-Those handlers have pushed nothing when they touch memory and keep their state in registers, so a function with their
-signature can be entered in their place, with the registers as they were: that is `fault_target`. Everything else goes to the
+Those handlers keep their state in registers, so a function with their signature can be entered in their place, with the
+registers as they were and the stack as it was when the first handler was entered: that is `fault_target`. Everything else goes to the
 earlier handler, unchanged, or to the system's default.
 
 The signal handler reads the reservations without a lock. An entry is written end first and erased start first, so a reader
@@ -37,9 +37,12 @@ from greenbeat.native import (
     u64,
     void,
 )
+from greenbeat.runtime.layout import Task
 
 # Byte offset of the program counter in Linux's `ucontext_t`, by processor.
 PROGRAM_COUNTERS = {"x86_64": 40 + 16 * 8, "aarch64": 176 + 8 + 32 * 8}
+# On x86-64: of the stack pointer, and of the register that holds a handler's task (the fifth argument of preserve_none).
+STACK_POINTER, TASK = 40 + 15 * 8, 40 + 8 * 8
 PROCESSOR = llvm.get_process_triple().split("-")[0]
 SUPPORTED = sys.platform == "linux" and PROCESSOR in PROGRAM_COUNTERS and platform.libc_ver()[0] in ("glibc", "")
 PROGRAM_COUNTER = PROGRAM_COUNTERS.get(PROCESSOR, 0)
@@ -168,6 +171,10 @@ def fault_handler(signal: i32, details: ptr[u8], context: ptr[u8]) -> None:
     in_handlers = counter[0] >= handlers_start[0] and counter[0] < handlers_end[0]
     if load_code(details) > 0 and in_handlers and is_reserved(address):
         counter[0] = fault_target[0]
+        if PROCESSOR == "x86_64":
+            # Checked handlers may have pushed something: go on with the stack as it was when the first handler was entered.
+            task = cast(ptr[ptr[Task]], context + TASK)[0]
+            cast(ptr[u64], context + STACK_POINTER)[0] = cast(u64, task.native_stack)
         return
     forward(signal, details, context)
 
