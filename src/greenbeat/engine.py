@@ -28,7 +28,9 @@ MODULES = [
 
 # The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.
 UNITS = [
-    UnitPlan("handlers", ("greenbeat.interpreter.handlers", "greenbeat.interpreter.calls", "greenbeat.interpreter.enter")),
+    UnitPlan(
+        "handlers", ("greenbeat.interpreter.handlers", "greenbeat.interpreter.calls", "greenbeat.interpreter.enter")
+    ),
     UnitPlan("core"),
 ]
 

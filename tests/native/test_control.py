@@ -33,8 +33,8 @@ from greenbeat.native import (
     u32,
     u64,
     unlikely,
-    unroll,
     unreachable,
+    unroll,
     void,
 )
 
@@ -173,7 +173,7 @@ def calls_for_or(a: bool, b: bool, c: bool) -> u32:
 
 @native
 def mixed(a: bool, b: bool, c: bool) -> bool:
-    return a and not b or (c and likely(b) if unlikely(a) else not c)
+    return (a and not b) or (c and likely(b) if unlikely(a) else not c)
 
 
 @native
@@ -486,7 +486,7 @@ def test_and_or_stop_early(values: tuple[bool, bool, bool]) -> None:
     a, b, c = values
     assert call(calls_for_and, a, b, c) == (1 if not a else 2 if not b else 3) * 2 + (a and b and c)
     assert call(calls_for_or, a, b, c) == (1 if a else 2 if b else 3) * 2 + (a or b or c)
-    assert call(mixed, a, b, c) == (a and not b or ((c and b) if a else not c))
+    assert call(mixed, a, b, c) == ((a and not b) or ((c and b) if a else not c))
 
 
 @pytest.mark.parametrize("x", [-3, 0, 2, 3, 5, 9])

@@ -342,7 +342,16 @@ def test_the_checked_engine(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_owners() -> None:
     plans = [UnitPlan("a", ("p.x", "p.y.z")), UnitPlan("b", ("p.y",)), UnitPlan("c")]
     owners = {m: owner(plans, m) for m in ("p.x", "p.x.q", "p.xx", "p.y", "p.y.z", "p.y.z.k", "p.y.zz", "q")}
-    assert owners == {"p.x": "a", "p.x.q": "a", "p.xx": "c", "p.y": "b", "p.y.z": "a", "p.y.z.k": "a", "p.y.zz": "b", "q": "c"}
+    assert owners == {
+        "p.x": "a",
+        "p.x.q": "a",
+        "p.xx": "c",
+        "p.y": "b",
+        "p.y.z": "a",
+        "p.y.z.k": "a",
+        "p.y.zz": "b",
+        "q": "c",
+    }
     with pytest.raises(BuildError, match="no unit of the engine owns q"):
         owner(plans[:2], "q")
 

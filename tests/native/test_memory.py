@@ -12,7 +12,6 @@ import pytest
 
 from greenbeat.native import (
     addressof,
-    array,
     atomic_load,
     atomic_store,
     atomic_update,
@@ -47,7 +46,18 @@ from greenbeat.native import (
     volatile_store,
 )
 
-KINDS: dict[Any, str] = {i8: "b", i16: "h", i32: "i", i64: "q", u8: "B", u16: "H", u32: "I", u64: "Q", f32: "f", f64: "d"}
+KINDS: dict[Any, str] = {
+    i8: "b",
+    i16: "h",
+    i32: "i",
+    i64: "q",
+    u8: "B",
+    u16: "H",
+    u32: "I",
+    u64: "Q",
+    f32: "f",
+    f64: "d",
+}
 
 
 def accesses(kind: Any) -> tuple[Any, Any, Any]:

@@ -91,7 +91,9 @@ def made(field_types: list[Any]) -> Any:
 
 
 @settings(max_examples=200)
-@given(st.lists(st.one_of(st.sampled_from(SCALARS), st.tuples(st.sampled_from(SCALARS), st.integers(1, 5))), max_size=8))
+@given(
+    st.lists(st.one_of(st.sampled_from(SCALARS), st.tuples(st.sampled_from(SCALARS), st.integers(1, 5))), max_size=8)
+)
 def test_layout_is_that_of_ctypes(fields: list[Any]) -> None:
     kinds = [array[f[0], f[1]] if isinstance(f, tuple) else f for f in fields]
     inner = made(kinds)

@@ -2,8 +2,8 @@
 
 from greenbeat.native.build import build as build
 from greenbeat.native.errors import NativeError as NativeError
-from greenbeat.native.linker import Library as Library
 from greenbeat.native.language import *  # noqa: F403
+from greenbeat.native.linker import Library as Library
 from greenbeat.native.types import (
     array as array,
     bool_ as bool_,

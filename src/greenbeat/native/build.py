@@ -5,7 +5,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from greenbeat.native.language import NativeFunction, Static
+from greenbeat.native.language import NativeFunction
 from greenbeat.native.linker import Library, flag
 from greenbeat.native.targets import Machine, host_machine
 

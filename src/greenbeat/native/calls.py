@@ -84,7 +84,13 @@ class Calls(Expressions):
             parts.append(f"{param.ir} {value.ir}")
         for argument in arguments[wanted:]:
             if not isinstance(argument, Value):
-                kind_of = t.I64 if isinstance(argument, int) else t.F64 if isinstance(argument, float) else t.PointerType(t.U8)
+                kind_of = (
+                    t.I64
+                    if isinstance(argument, int)
+                    else t.F64
+                    if isinstance(argument, float)
+                    else t.PointerType(t.U8)
+                )
                 argument = self.literal(argument, kind_of, "a variadic argument")
             argument = self.promote(argument)
             parts.append(f"{argument.type.ir} {argument.ir}")
@@ -94,10 +100,15 @@ class Calls(Expressions):
         """A variadic argument as C passes it: small integers as int, floats as double."""
         kind = self.value_type(argument.type, "an argument")
         if isinstance(kind, t.BoolType) or (isinstance(kind, t.IntegerType) and kind.bits < 32):
-            return self.temporary(f"{'sext' if isinstance(kind, t.IntegerType) and kind.signed else 'zext'} {kind.ir} {argument.ir} to i32", t.I32)
+            return self.temporary(
+                f"{'sext' if isinstance(kind, t.IntegerType) and kind.signed else 'zext'} {kind.ir} {argument.ir} to i32",
+                t.I32,
+            )
         return self.convert(argument, t.F64) if kind == t.F32 else argument
 
-    def call(self, callee: NativeFunction | ExternFunction, arguments: list[Any], node: ast.AST, tail: bool = False) -> Value:
+    def call(
+        self, callee: NativeFunction | ExternFunction, arguments: list[Any], node: ast.AST, tail: bool = False
+    ) -> Value:
         """Call a function by name."""
         kind = self.function_type(callee)
         variadic = isinstance(callee, ExternFunction) and callee.variadic
@@ -148,7 +159,9 @@ class Calls(Expressions):
         kind = callee.type if isinstance(callee, Value) else self.function_type(callee)
         if not isinstance(kind, t.FunctionType) or kind.convention != own.convention or kind.returns != own.returns:
             self.error("a tail call needs a function with this function's calling convention and result type", node)
-        if own.convention not in ("tailcc", "swifttailcc") and [p.ir for p in kind.params] != [p.ir for p in own.params]:
+        if own.convention not in ("tailcc", "swifttailcc") and [p.ir for p in kind.params] != [
+            p.ir for p in own.params
+        ]:
             self.error("a tail call outside `tailcc` needs a function with this function's parameter types", node)
         if isinstance(callee, Value):
             return self.call_pointer(callee, arguments, node, tail=True)

@@ -88,6 +88,7 @@ class Conversions(Writer):
         if value is bool:
             return t.BOOL
         return getattr(value, "__native_struct__", None) if isinstance(value, type) else None
+
     def convert(self, value: Any, kind: t.Type) -> Value:
         """`kind(value)`: widen by the source's signedness, narrow by dropping bits, float to integer saturating."""
         if not isinstance(value, Value):

@@ -78,7 +78,11 @@ class Emitter(Statements):
 
     def _head(self, function: NativeFunction, params: list[tuple[str, t.Type]], returns: t.Type) -> str:
         linkage = "" if self.unit.is_external(function) else "internal "
-        attributes = ["nounwind", *(["uwtable"] if self.unit.debug else []), *([function.attributes] if function.attributes else [])]
+        attributes = [
+            "nounwind",
+            *(["uwtable"] if self.unit.debug else []),
+            *([function.attributes] if function.attributes else []),
+        ]
         if function.cold:
             attributes.append("cold")
         if function.noinline or function.cold:

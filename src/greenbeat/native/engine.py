@@ -29,13 +29,15 @@ import llvmlite.binding as llvm
 from greenbeat.native import cache
 from greenbeat.native.errors import NativeError
 from greenbeat.native.linker import Library, flag
-from greenbeat.native.targets import Machine, host_machine
+from greenbeat.native.targets import Machine, host_machine, shipped_machines
 
 if TYPE_CHECKING:
     import subprocess
 
 WORD = re.compile(r"[\w.]+")
-IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE
+)
 
 
 class BuildError(Exception):
@@ -129,7 +131,9 @@ class Engine:
     @cached_property
     def _linked(self) -> tuple[Library, cache.Compiled]:
         if os.environ.get("GREENBEAT_BUILDING"):
-            raise BuildError("the engine is used while it is built: a module of the engine must not use engine.function when imported")
+            raise BuildError(
+                "the engine is used while it is built: a module of the engine must not use engine.function when imported"
+            )
         compiled = self.obtain()
         return Library(compiled.objects.values(), [*compiled.functions, *compiled.addresses]), compiled
 
@@ -142,9 +146,20 @@ class Engine:
 
     @cached_property
     def key(self) -> str:
-        """Names the result of a build: everything that it depends on, hashed. Python's version is not part of it."""
-        plan = [self.modules, [asdict(u) for u in self.units], asdict(self.machine), self.checked, self.debug, self.counting]
-        digest = hashlib.sha256(json.dumps([plan, llvmlite.__version__, llvm.llvm_version_info]).encode())
+        """Names the result of a build: everything that it depends on, hashed. Python's version is not part of it.
+
+        A repair release of llvmlite brings the same LLVM and takes the same objects.
+        """
+        series = llvmlite.__version__.split(".")[:2]
+        plan = [
+            self.modules,
+            [asdict(u) for u in self.units],
+            asdict(self.machine),
+            self.checked,
+            self.debug,
+            self.counting,
+        ]
+        digest = hashlib.sha256(json.dumps([plan, series, llvm.llvm_version_info]).encode())
         for name, data in self.sources().items():
             digest.update(f"{name}\0{len(data)}\0".encode())
             digest.update(data)
@@ -241,6 +256,14 @@ class Engine:
             compiled.functions.update(manifest["functions"])
             compiled.addresses += manifest["addresses"]
         return compiled
+
+    def ship(self, directory: Path) -> None:
+        """Compile for every level of this machine's family into a directory that a wheel will carry."""
+        for machine in shipped_machines():
+            options: dict[str, Any] = {"checked": False, "debug": False, "machine": machine}
+            engine = Engine(self.modules, self.units, packages=self.packages, **options)
+            if not cache.write(directory, engine.key, engine.build()):
+                raise BuildError(f"cannot write to {directory}")
 
     def _start(self, unit: UnitPlan) -> "subprocess.Popen[bytes]":
         plan = {

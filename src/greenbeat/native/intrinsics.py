@@ -18,8 +18,19 @@ FLOAT_UNARY = {
 }
 FLOAT_BINARY = {"copy_sign": "copysign", "float_minimum": "minimum", "float_maximum": "maximum"}
 OVERFLOWS = {"add_overflows": "add", "subtract_overflows": "sub", "multiply_overflows": "mul"}
-BIT_COUNTS = {"count_leading_zeros": "ctlz", "count_trailing_zeros": "cttz", "population_count": "ctpop", "byteswap": "bswap"}
-ORDERINGS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel", "seq_cst": "seq_cst"}
+BIT_COUNTS = {
+    "count_leading_zeros": "ctlz",
+    "count_trailing_zeros": "cttz",
+    "population_count": "ctpop",
+    "byteswap": "bswap",
+}
+ORDERINGS = {
+    "relaxed": "monotonic",
+    "acquire": "acquire",
+    "release": "release",
+    "acq_rel": "acq_rel",
+    "seq_cst": "seq_cst",
+}
 LOADS = ("relaxed", "acquire", "seq_cst")
 STORES = ("relaxed", "release", "seq_cst")
 FENCES = ("acquire", "release", "acq_rel", "seq_cst")
@@ -62,7 +73,10 @@ class Intrinsics(Calls):
 
     def pointer_argument(self, value: Any, node: ast.AST) -> Value:
         if not isinstance(value, Value) or not isinstance(value.type, t.PointerType):
-            self.error(f"a pointer is needed here, not {value.type if isinstance(value, Value) else self.describe(value)}", node)
+            self.error(
+                f"a pointer is needed here, not {value.type if isinstance(value, Value) else self.describe(value)}",
+                node,
+            )
         return value
 
     def target_of(self, pointer: Any, node: ast.AST) -> t.Type:
@@ -106,14 +120,20 @@ class Intrinsics(Calls):
         if not all(isinstance(k, t.IntegerType | t.FloatType | t.VectorType) for k in (value.type, target)):
             self.error(f"bitcast is between numbers, not from {value.type} to {target}: pointers are cast", node)
         if value.type.size != target.size:
-            self.error(f"bitcast keeps the size: {value.type} has {value.type.size} bytes, {target} {target.size}", node)
+            self.error(
+                f"bitcast keeps the size: {value.type} has {value.type.size} bytes, {target} {target.size}", node
+            )
         if value.type.ir == target.ir:
             return Value(value.ir, target)
         return self.temporary(f"bitcast {value.type.ir} {value.ir} to {target.ir}", target)
 
     def operation_truncate_unchecked(self, node: ast.AST, kind: Any, value: Any) -> Value:
         target = self.kind_argument(kind, node)
-        if not isinstance(target, t.IntegerType) or not isinstance(value, Value) or not isinstance(value.type, t.FloatType):
+        if (
+            not isinstance(target, t.IntegerType)
+            or not isinstance(value, Value)
+            or not isinstance(value.type, t.FloatType)
+        ):
             self.error("truncate_unchecked makes an integer of a float", node)
         return self.temporary(f"fpto{'s' if target.signed else 'u'}i {value.type.ir} {value.ir} to {target.ir}", target)
 
@@ -122,7 +142,9 @@ class Intrinsics(Calls):
     def raw_place(self, pointer: Any, offset: Any, node: ast.AST) -> str:
         pointer = self.pointer_argument(pointer, node)
         if not isinstance(offset, Value):
-            return self.offset(pointer, self.constant(offset, -(1 << 63), (1 << 63) - 1, "an offset", node), pointer.type).ir
+            return self.offset(
+                pointer, self.constant(offset, -(1 << 63), (1 << 63) - 1, "an offset", node), pointer.type
+            ).ir
         return self.temporary(f"getelementptr i8, ptr {pointer.ir}, i64 {self.index(offset, node).ir}", pointer.type).ir
 
     def operation_load(self, node: ast.AST, kind: Any, pointer: Any, offset: Any = 0) -> Value:
@@ -208,14 +230,18 @@ class Intrinsics(Calls):
     def operation_fill(self, node: ast.AST, destination: Any, byte: Any, size: Any) -> None:
         to, value = self.pointer_argument(destination, node), self.coerce(byte, t.U8, "the byte is u8")
         self.unit.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        self.line(f"call void @llvm.memset.p0.i64(ptr {to.ir}, i8 {value.ir}, i64 {self.index(size, node).ir}, i1 false)")
+        self.line(
+            f"call void @llvm.memset.p0.i64(ptr {to.ir}, i8 {value.ir}, i64 {self.index(size, node).ir}, i1 false)"
+        )
 
     def operation_stack(self, node: ast.AST, kind: Any, count: Any = 1) -> Value:
         target = self.kind_argument(kind, node)
         if target == t.VOID:
             self.error("void takes no room", node)
         many = self.constant(count, 1, 1 << 20, "the count", node)
-        return Value(self.alloca("room", target, many), t.PointerType(target.of if isinstance(target, t.ArrayType) else target))
+        return Value(
+            self.alloca("room", target, many), t.PointerType(target.of if isinstance(target, t.ArrayType) else target)
+        )
 
     def address_of(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Attribute | ast.Subscript):
@@ -248,7 +274,9 @@ class Intrinsics(Calls):
             self.error(f"a count of bits is an integer, not {count.type}", node)
         count = self.convert(count, kind)
         self.unit.declare(f"declare {kind.ir} @llvm.{name}.{kind.ir}({kind.ir}, {kind.ir}, {kind.ir})")
-        call = f"call {kind.ir} @llvm.{name}.{kind.ir}({kind.ir} {value.ir}, {kind.ir} {value.ir}, {kind.ir} {count.ir})"
+        call = (
+            f"call {kind.ir} @llvm.{name}.{kind.ir}({kind.ir} {value.ir}, {kind.ir} {value.ir}, {kind.ir} {count.ir})"
+        )
         return self.temporary(call, kind)
 
     def operation_rotate_left(self, node: ast.AST, value: Any, count: Any) -> Value:
@@ -376,7 +404,9 @@ class Intrinsics(Calls):
         self.unit.declare("declare ptr @llvm.addressofreturnaddress.p0()")
         return self.temporary("call ptr @llvm.addressofreturnaddress.p0()", t.PointerType(t.U8))
 
-    def operation_inline_assembly(self, node: ast.AST, text: Any, constraints: Any, result: Any, *operands: Any) -> Value:
+    def operation_inline_assembly(
+        self, node: ast.AST, text: Any, constraints: Any, result: Any, *operands: Any
+    ) -> Value:
         returns = t.VOID if result is None else self.kind_argument(result, node)
         parts = ", ".join(f"{v.type.ir} {v.ir}" for v in operands)
         escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")
@@ -385,5 +415,3 @@ class Intrinsics(Calls):
             self.line(call)
             return Value("", t.VOID)
         return self.temporary(call, returns)
-
-

@@ -114,7 +114,9 @@ class ExternFunction:
     def __init__(self, python: Callable[..., Any], *, variadic: bool = False, attributes: str = "") -> None:
         self.symbol = python.__name__
         self.variadic, self.attributes = variadic, attributes
-        annotations = {n: eval(a, python.__globals__) if isinstance(a, str) else a for n, a in python.__annotations__.items()}
+        annotations = {
+            n: eval(a, python.__globals__) if isinstance(a, str) else a for n, a in python.__annotations__.items()
+        }
         if "return" not in annotations:
             raise TypeError(f"{self.symbol} needs the type of its result, as in `-> i32` or `-> None`")
         self.returns = as_type(annotations.pop("return"))
@@ -132,7 +134,9 @@ class ExternFunction:
 class Static:
     """A variable of native code that lives as long as the engine; in native code its name is a pointer to it."""
 
-    def __init__(self, kind: Any, initial: Sequence[Any] | int | None = None, *, name: str = "", constant: bool = False) -> None:
+    def __init__(
+        self, kind: Any, initial: Sequence[Any] | int | None = None, *, name: str = "", constant: bool = False
+    ) -> None:
         self.type, self.initial, self.constant = as_type(kind), initial, constant
         frame = sys._getframe(1)
         while frame.f_globals.get("__name__") == __name__ and frame.f_back is not None:
@@ -408,7 +412,7 @@ def float_maximum(left: float, right: float) -> float:
 
 @_operation
 def fused_multiply_add(left: float, right: float, addend: float) -> float:
-    """left * right + addend, rounded once."""
+    """Left * right + addend, rounded once."""
 
 
 @_operation

@@ -4,13 +4,13 @@ Each file is parsed once, however many specialisations of its functions are comp
 """
 
 import ast
-from functools import lru_cache
+from functools import cache
 from types import CodeType
 
 from greenbeat.native.errors import NativeError
 
 
-@lru_cache(maxsize=None)
+@cache
 def _functions(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
     with open(file, encoding="utf-8") as source:
         tree = ast.parse(source.read(), file)
@@ -39,7 +39,7 @@ def function_tree(code: CodeType) -> ast.FunctionDef:
         ) from None
 
 
-@lru_cache(maxsize=None)
+@cache
 def stored_names(tree: ast.FunctionDef) -> frozenset[str]:
     """Names that the function's body assigns: its local variables, as Python's own rule has it."""
     return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))

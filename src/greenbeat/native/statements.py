@@ -3,8 +3,7 @@
 import ast
 from typing import Any
 
-from greenbeat.native import language
-from greenbeat.native import types as t
+from greenbeat.native import language, types as t
 from greenbeat.native.intrinsics import Intrinsics
 from greenbeat.native.values import Local, Loop, Value
 from greenbeat.native.writer import PathEnd
@@ -38,7 +37,10 @@ class Statements(Intrinsics):
             self.at(statement)
             method = getattr(self, f"statement_{type(statement).__name__}", None)
             if method is None:
-                self.error(f"{UNSUPPORTED.get(type(statement), type(statement).__name__)} is not part of native code", statement)
+                self.error(
+                    f"{UNSUPPORTED.get(type(statement), type(statement).__name__)} is not part of native code",
+                    statement,
+                )
             try:
                 method(statement)
             except PathEnd:
@@ -71,7 +73,9 @@ class Statements(Intrinsics):
                     return
                 scope.result = Local(self.alloca("result", kind), kind)
             kind = scope.result.type
-            self.store_value(self.coerce(value, kind, f"{scope.function.python.__name__} returns {kind}"), scope.result.slot)
+            self.store_value(
+                self.coerce(value, kind, f"{scope.function.python.__name__} returns {kind}"), scope.result.slot
+            )
         self.jump(scope.exit)
 
     def finish(self, value: Any, node: ast.AST) -> None:
@@ -149,7 +153,9 @@ class Statements(Intrinsics):
         self.start(bad)
         code = self.scope.function.code
         what = f"{code.co_filename}:{node.lineno}: assertion failed: {ast.unparse(node.test)}\n"
-        self.line(f"call void {self.unit.assertion_failure()}(ptr {self.unit.constant_bytes(what.encode() + bytes(1))})")
+        self.line(
+            f"call void {self.unit.assertion_failure()}(ptr {self.unit.constant_bytes(what.encode() + bytes(1))})"
+        )
         self.line("unreachable")
         self.start(good)
 

@@ -51,7 +51,9 @@ class Machine:
         """LLVM's target machine, position independent, small code model."""
         initialize()
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.processor, features=self.features, opt=2, reloc="pic", codemodel="small")
+        return target.create_target_machine(
+            cpu=self.processor, features=self.features, opt=2, reloc="pic", codemodel="small"
+        )
 
 
 @lru_cache(maxsize=1)
@@ -68,9 +70,16 @@ LEVEL_3 = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 @lru_cache(maxsize=1)
 def host_machine() -> Machine:
     """This machine, at the best level that objects are made for."""
+    machines = shipped_machines()
+    if len(machines) == 1:
+        return machines[0]
+    features = llvm.get_host_cpu_features()
+    return machines[all(features.get(f) for f in LEVEL_3)]
+
+
+def shipped_machines() -> list[Machine]:
+    """The machines of this platform that objects are made for, the oldest first."""
     triple = llvm.get_process_triple()
     if triple.startswith("x86_64"):
-        features = llvm.get_host_cpu_features()
-        best = all(features.get(f) for f in LEVEL_3)
-        return Machine(triple, "x86-64-v3" if best else "x86-64-v2")
-    return Machine(triple, "apple-m1" if sys.platform == "darwin" else "generic")
+        return [Machine(triple, "x86-64-v2"), Machine(triple, "x86-64-v3")]
+    return [Machine(triple, "apple-m1" if sys.platform == "darwin" else "generic")]

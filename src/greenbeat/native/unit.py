@@ -57,7 +57,7 @@ class Unit:
             function = self.pending.pop()
             self.defined.add(function.symbol)
             functions.append(Emitter(self, function).text)
-        weights = ["!0 = !{!\"branch_weights\", i32 100000, i32 1}", "!1 = !{!\"branch_weights\", i32 1, i32 100000}"]
+        weights = ['!0 = !{!"branch_weights", i32 100000, i32 1}', '!1 = !{!"branch_weights", i32 1, i32 100000}']
         if self.debug:
             flags = self.debug_node('!{i32 2, !"Debug Info Version", i32 3}')
             weights.append(f"!llvm.module.flags = !{{{flags}}}\n!llvm.dbg.cu = !{{{self._compile_unit()}}}")
@@ -183,7 +183,9 @@ class Unit:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
         inlined = f", inlinedAt: {scope.called_at}" if scope.called_at else ""
         distinct = "distinct " if inlined else ""
-        return self.debug_node(f"{distinct}!DILocation(line: {line}, column: {column}, scope: {scope.debug_scope}{inlined})")
+        return self.debug_node(
+            f"{distinct}!DILocation(line: {line}, column: {column}, scope: {scope.debug_scope}{inlined})"
+        )
 
     def debug_location(self, node: ast.AST, scope: Scope) -> str:
         """The attachment that ties an instruction to its source."""

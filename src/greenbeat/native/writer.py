@@ -202,5 +202,8 @@ class Writer:
         if isinstance(kind, t.VoidType):
             self.error(f"{context}: there is no value here", node)
         if isinstance(kind, t.StructType | t.ArrayType):
-            self.error(f"{context}: a whole {kind} is no value, it has an address only (room for one is made by stack(...))", node)
+            self.error(
+                f"{context}: a whole {kind} is no value, it has an address only (room for one is made by stack(...))",
+                node,
+            )
         return kind
