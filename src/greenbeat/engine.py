@@ -22,6 +22,7 @@ MODULES = [
     "greenbeat.interpreter.enter",
     "greenbeat.interpreter.faulting",
     "greenbeat.runtime.callable",
+    "greenbeat.runtime.wordcalls",
     "greenbeat.runtime.resumable",
     "greenbeat.runtime.frames",
 ]

@@ -45,11 +45,14 @@ class CompileError(GreenbeatError):
     Attributes:
         offset: where, in bytes from the module's start; None if it is no single place (or the module was text).
         function: the index of the function whose body it is in, or None.
+        malformed: whether these are no module at all, in the specification's sense, rather than one that breaks a rule.
     """
 
-    def __init__(self, message: str, offset: int | None = None, function: int | None = None) -> None:
+    def __init__(
+        self, message: str, offset: int | None = None, function: int | None = None, *, malformed: bool = False
+    ) -> None:
         super().__init__(message)
-        self.offset, self.function = offset, function
+        self.offset, self.function, self.malformed = offset, function, malformed
 
     def __str__(self) -> str:
         where = f"at offset 0x{self.offset:x}" if self.offset is not None else ""

@@ -38,6 +38,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "grow_table_by": (_word, _word, _word, _word),
     "decode_module": (_word, ctypes.c_char_p, _word, ctypes.c_void_p),
     "create_instance": (_word, _word, ctypes.c_void_p, _word, _word, ctypes.c_void_p),
+    "call_with_words": (_half, _object, ctypes.c_void_p),
     "new_call": (_object, _object, _object),
     "resume_call": (_half, _object, ctypes.c_int64),
     "create_call_type": (_object,),

@@ -10,7 +10,7 @@ from greenbeat.api import bridge
 from greenbeat.api.limits import Limits
 from greenbeat.errors import CompileError
 from greenbeat.wasm.description import Description, ExportType, ImportType, describe_failure
-from greenbeat.wasm.reader import Failure
+from greenbeat.wasm.reader import MALFORMED, Failure
 
 if TYPE_CHECKING:
     from greenbeat.api.instance import Instance
@@ -49,7 +49,7 @@ class Module(bridge.Handle):
         address = bridge.native.decode_module(content, len(content), ctypes.addressof(failure))
         if not address:
             message, offset, function = describe_failure(failure)
-            raise CompileError(message, offset, function)
+            raise CompileError(message, offset, function, malformed=failure.kind == MALFORMED)
         bridge.native.adopt(group, _MODULE, address)
         module: Module = bridge.native.new_handle(cls, group, address)
         module.description = _descriptions[address] = Description(address, content)
@@ -76,7 +76,7 @@ class Module(bridge.Handle):
         try:
             data = assemble(text)
         except TextError as error:
-            raise CompileError(str(error)) from error
+            raise CompileError(str(error), malformed=True) from error
         return cls(data)
 
     @property
