@@ -19,8 +19,6 @@ from greenbeat.native import (
     divide_truncating,
     f32,
     f64,
-    float_maximum,
-    float_minimum,
     i8,
     i16,
     i32,
@@ -41,6 +39,7 @@ from greenbeat.native import (
     u16,
     u32,
     u64,
+    unlikely,
 )
 from greenbeat.native.language import NativeFunction
 from greenbeat.native.types import BoolType, FloatType, Type
@@ -266,6 +265,7 @@ def float_comparisons(name, real, first):
 
 def float_arithmetic(name, real, first):
     """IEEE arithmetic of one width."""
+    bits = u32 if real.size == 4 else u64
 
     @op(first, f"{name}.abs")
     def abs_(a: real) -> real:
@@ -313,11 +313,21 @@ def float_arithmetic(name, real, first):
 
     @op(first + 11, f"{name}.min", commutative=True)
     def min_(a: real, b: real) -> real:
-        return float_minimum(a, b)
+        smaller = bitcast(real, bitcast(bits, a) | bitcast(bits, b))  # of equals, that is of zeros, the negative one
+        if a != b:
+            smaller = a if a < b else b
+            if unlikely(a != a or b != b):
+                smaller = a + b  # which makes a signalling NaN quiet
+        return smaller
 
     @op(first + 12, f"{name}.max", commutative=True)
     def max_(a: real, b: real) -> real:
-        return float_maximum(a, b)
+        larger = bitcast(real, bitcast(bits, a) & bitcast(bits, b))
+        if a != b:
+            larger = a if a > b else b
+            if unlikely(a != a or b != b):
+                larger = a + b
+        return larger
 
     @op(first + 13, f"{name}.copysign")
     def copysign(a: real, b: real) -> real:
