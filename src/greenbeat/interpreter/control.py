@@ -14,7 +14,12 @@ from greenbeat.interpreter.handlers import (
     CHARGE,
     NULL_REFERENCE,
     UNREACHABLE,
+    BRANCH_USERS,
+    USER_DIGITS,
     branch_base,
+    branch_user_of,
+    fused_branch_base,
+    swapped_comparison,
 )
 from greenbeat.interpreter.returns import return_from
 from greenbeat.interpreter.translation import (
@@ -34,7 +39,7 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.interpreter.values import load_constant
+from greenbeat.interpreter.values import SIDE_CONSTANT, SIDE_LEFT, SIDE_RIGHT, from_last, load_constant
 from greenbeat.native import i32, inline, load, native, ptr, store, u32, u64
 from greenbeat.runtime.layout import METERED
 from greenbeat.wasm.reader import Reader, read_u32
@@ -156,6 +161,7 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
     t = state(v)
     condition = t.condition
     condition.negated = negated
+    condition.fused = 0
     if opcode == I32_EQZ and t.last != NONE and t.last_opcode != 0 and (t.entries + height).kind == IN_SLOT:
         if t.integer.slot == operand_slot(t, height):
             cell = t.code + t.last
@@ -165,9 +171,11 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
             condition.first = load(u32, cell, 12)
             condition.second = load(u64, cell, 16)
             condition.negated = not negated
-            t.size = t.last
+            fuse_comparison(v)
+            t.size = t.compared if condition.fused != 0 else t.last
             t.last = NONE
             t.last_opcode = 0
+            t.last_maker = 0
             t.integer.slot = NONE
             t.integer.cell = NONE
             return
@@ -177,6 +185,41 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
     condition.arity = 1
     condition.variant = source_of(v, height, False)
     condition.first = slot_of(v, height)
+    if opcode == I32_EQZ and t.last_maker != 0 and from_last(v, height, condition.variant, False):
+        fuse_condition(v, t.last, t.last_maker, u32(branch_user_of[opcode * USER_DIGITS]))
+        if condition.fused != 0:
+            t.size = t.last
+            t.last = NONE
+            t.last_maker = 0
+            t.integer.slot = NONE
+            t.integer.cell = NONE
+
+
+@native
+def fuse_condition(v: ptr[Validator], at: u32, maker: u32, user: u32) -> None:
+    """Let the maker in the cell at an offset take part in the branch, if there is such a pair."""
+    t = state(v)
+    condition = t.condition
+    condition.fused = u32(fused_branch_base[maker * BRANCH_USERS + user])
+    if condition.fused != 0:
+        condition.first = load(u32, t.code + at, 12)
+        condition.second = u64(load(u32, t.code + at, 16))
+
+
+@native
+def fuse_comparison(v: ptr[Validator]) -> None:
+    """The same for what the comparison that was taken out compares."""
+    t = state(v)
+    condition = t.condition
+    if t.compared_maker == 0:
+        return
+    opcode, side = condition.opcode, t.compared_side
+    if side == SIDE_RIGHT:
+        opcode, side = u32(swapped_comparison[opcode]), u32(SIDE_LEFT)
+    third = u32(condition.second) if side == SIDE_CONSTANT else condition.first
+    fuse_condition(v, t.compared, t.compared_maker, u32(branch_user_of[opcode * USER_DIGITS + side]))
+    if condition.fused != 0:
+        condition.third = third
 
 
 @native
@@ -185,6 +228,15 @@ def branch_on_condition(v: ptr[Validator], flipped: bool, backward: bool) -> u32
     t = state(v)
     condition = t.condition
     negated = condition.negated != flipped
+    if condition.fused != 0:
+        place = t.size + 8
+        pair = emit(v, condition.fused + u32(negated) * 2 + u32(backward), 24)
+        store(pair, condition.first, 12)
+        store(pair, u32(condition.second), 16)
+        store(pair, condition.third, 20)
+        t.integer.cell = NONE
+        t.real.cell = NONE
+        return place
     size = u32(24) if condition.arity == 2 else u32(16)
     number = u32(branch_base[condition.opcode]) + condition.variant * 4 + u32(negated) * 2 + u32(backward)
     at = t.size
@@ -231,7 +283,7 @@ def finish_condition(v, height, opcode):
     """Take a condition that is popped for good."""
     take_condition(v, height, opcode, True)
     t = state(v)
-    if t.condition.arity == 1 and t.condition.opcode == opcode:
+    if t.condition.arity == 1 and t.condition.opcode == opcode and t.condition.fused == 0:
         take(v, height, t.condition.variant, False)
 
 

@@ -7,10 +7,10 @@ order of variants here is the only place that says what they mean.
     unary     base + 2 * UNARY_VARIANTS   + to slot           load    base + 2 * (2... LOAD_VARIANTS + 3 * explicit) + to slot
 """
 
-from greenbeat.interpreter import access, arithmetic, branches, calls, services, variables
+from greenbeat.interpreter import access, arithmetic, branches, calls, fusion, services, variables
 from greenbeat.interpreter.arithmetic import BINARY_VARIANTS, UNARY_VARIANTS
 from greenbeat.interpreter.convention import ACCUMULATOR, HANDLER, IMMEDIATE, SLOT
-from greenbeat.native import table, u16
+from greenbeat.native import table, u8, u16
 from greenbeat.runtime.layout import (
     TRAP_NULL_REFERENCE,
     TRAP_UNREACHABLE,
@@ -158,6 +158,67 @@ NULL_REFERENCE = family([("null_reference", services.stop_with(TRAP_NULL_REFEREN
 _first_service = family(services.SERVICES.items())
 SERVICE = {name: _first_service + position for position, name in enumerate(services.SERVICES)}
 
+# ---------------------------------------------------------------- pairs: numbers by maker and user
+
+# The digits that the translator computes a maker and a user by.
+MAKER_DIGITS, USER_DIGITS = len(BINARY_VARIANTS), 3
+_sides = {fusion.LEFT: 0, fusion.RIGHT: 1, fusion.CONSTANT: 2, SLOT: 0, ACCUMULATOR: 1, None: 0}
+
+_maker_of = [0] * (OPCODES * MAKER_DIGITS)
+for _number, (_opcode, _left, _right) in enumerate(fusion.MAKERS, 1):
+    _digit = UNARY_VARIANTS.index(_left) if _right is None else BINARY_VARIANTS.index((_left, _right))
+    _maker_of[_opcode * MAKER_DIGITS + _digit] = _number
+    if _right == SLOT and _left == ACCUMULATOR and OPERATIONS[_opcode].commutative:
+        _maker_of[_opcode * MAKER_DIGITS + BINARY_VARIANTS.index((SLOT, ACCUMULATOR))] = _number
+
+_users = [*fusion.USERS, *((_opcode, SLOT) for _opcode in fusion.LOAD_USERS), *fusion.STORE_USERS]
+USERS = len(_users) + 1
+_user_of = [0] * (OPCODES * USER_DIGITS)
+for _number, (_opcode, _side) in enumerate(_users, 1):
+    _user_of[_opcode * USER_DIGITS + _sides[_side]] = _number
+    if _side == fusion.LEFT and OPERATIONS[_opcode].commutative:
+        _user_of[_opcode * USER_DIGITS + _sides[fusion.RIGHT]] = _number
+BRANCH_USERS = len(fusion.BRANCH_USERS) + 1
+_branch_user_of = [0] * (OPCODES * USER_DIGITS)
+for _number, (_opcode, _side) in enumerate(fusion.BRANCH_USERS, 1):
+    _branch_user_of[_opcode * USER_DIGITS + _sides[_side]] = _number
+
+
+def _maker_name(maker):
+    opcode, left, right = maker
+    name = (LOADS.get(opcode) or OPERATIONS[opcode]).name
+    return f"{name}.{_letters[left]}{_letters[right] if right else ''}"
+
+
+def _fused(maker, user):
+    """The handlers of a pair."""
+    opcode, side = user
+    if opcode in STORES:
+        name = f"{_maker_name(maker)}+{STORES[opcode].name}.{_letters[side]}"
+        return [(name, fusion.fused_store(maker, opcode, side))]
+    name = f"{_maker_name(maker)}+{(LOADS.get(opcode) or OPERATIONS[opcode]).name}.{side}"
+    make = (lambda s: fusion.fused_load(maker, opcode, s)) if opcode in LOADS else (
+        lambda s: fusion.fused_operation(maker, opcode, side, s))  # fmt: skip
+    return [(f"{name}{'.s' if s else ''}", make(s)) for s in (False, True)]
+
+
+_fused_base = [0] * ((len(fusion.MAKERS) + 1) * USERS)
+_fused_branch_base = [0] * ((len(fusion.MAKERS) + 1) * BRANCH_USERS)
+for _m, _maker in enumerate(fusion.MAKERS, 1):
+    for _u, _user in enumerate(_users, 1):
+        if fusion.fits(_maker, _user):
+            _fused_base[_m * USERS + _u] = family(_fused(_maker, _user))
+    for _u, _user in enumerate(fusion.BRANCH_USERS, 1):
+        if fusion.fits(_maker, _user):
+            _fused_branch_base[_m * BRANCH_USERS + _u] = family(
+                (
+                    f"{_maker_name(_maker)}+br_{'un' if n else ''}{'loop' if k else 'if'}.{OPERATIONS[_user[0]].name}.{_user[1]}",
+                    fusion.fused_branch(_maker, *_user, n, k),
+                )
+                for n in (False, True)
+                for k in (False, True)
+            )
+
 # ---------------------------------------------------------------- the tables native code uses
 
 handlers = table(HANDLER, functions, name="handlers")
@@ -165,3 +226,9 @@ operation_base = table(u16, _operation_base, name="operation_base")
 branch_base = table(u16, _branch_base, name="branch_base")
 access_base = table(u16, _load_base, name="access_base")
 general_access = table(u16, _general_load, name="general_access")
+maker_of = table(u8, _maker_of, name="maker_of")
+user_of = table(u8, _user_of, name="user_of")
+branch_user_of = table(u8, _branch_user_of, name="branch_user_of")
+fused_base = table(u16, _fused_base, name="fused_base")
+fused_branch_base = table(u16, _fused_branch_base, name="fused_branch_base")
+swapped_comparison = table(u8, [arithmetic.SWAPPED.get(o, 0) for o in range(OPCODES)], name="swapped_comparison")

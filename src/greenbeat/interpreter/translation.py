@@ -60,6 +60,9 @@ class Condition:
     negated: bool
     first: u32
     second: u64
+    # The number of the handlers of a pair that the comparison's maker is part of too, or 0; its third word.
+    fused: u32
+    third: u32
 
 
 @struct
@@ -87,6 +90,12 @@ class Translation:
     last_opcode: u32
     last_arity: u32
     last_variant: u32
+    # If it can be the first half of a pair: its number as a maker.
+    last_maker: u32
+    # If it is a comparison of what the cell right before it made: that cell, its number as a maker, and the side it is on.
+    compared: u32
+    compared_maker: u32
+    compared_side: u32
     # One for integers and references, one for floats.
     integer: Mirror
     real: Mirror
@@ -132,6 +141,7 @@ def emit(v: ptr[Validator], number: u32, size: u32) -> ptr[u8]:
     t.size += size
     t.last = NONE
     t.last_opcode = 0
+    t.last_maker = 0
     return cell
 
 
@@ -145,6 +155,7 @@ def barrier(v: ptr[Validator]) -> None:
     t.real.cell = NONE
     t.last = NONE
     t.last_opcode = 0
+    t.last_maker = 0
 
 
 # ---------------------------------------------------------------- slots and entries

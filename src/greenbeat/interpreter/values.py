@@ -10,7 +10,14 @@ from greenbeat.interpreter.handlers import (
     access_base,
     branch_base,
     general_access,
+    handlers,
+    maker_of,
     operation_base,
+    user_of,
+    MAKER_DIGITS,
+    USER_DIGITS,
+    USERS,
+    fused_base,
 )
 from greenbeat.interpreter.translation import (
     CONSTANT,
@@ -24,6 +31,7 @@ from greenbeat.interpreter.translation import (
     emit,
     flush,
     forget_use,
+    grow_code,
     is_real,
     local_slot,
     mirror_of,
@@ -44,7 +52,11 @@ from greenbeat.runtime.instantiate import OWN_GLOBALS
 from greenbeat.runtime.layout import EXPLICIT
 from greenbeat.wasm.body import access_type, operand_type, result_of
 from greenbeat.wasm.validator import Validator
-from greenbeat.wasm.valuetypes import I32
+from greenbeat.wasm.valuetypes import I32, I64
+
+# Sides of a user that a maker's value can be on; the digits of the table of users.
+SIDE_LEFT, SIDE_RIGHT, SIDE_CONSTANT = 0, 1, 2
+PAIR_SIZE = 24
 
 # The digit of a binary variant by the sources of its operands (slot, accumulator, immediate); see BINARY_VARIANTS.
 _variant = {(0, 0): 0, (0, 2): 1, (1, 0): 2, (0, 1): 3, (1, 2): 4, (2, 0): 5, (2, 1): 6}
@@ -158,6 +170,14 @@ def binary(v: ptr[Validator], opcode: u32) -> None:
     if left_source == FROM_ACCUMULATOR and right_source == FROM_ACCUMULATOR:
         right_source = FROM_SLOT
     variant = u32(binary_variant[left_source * 3 + right_source])
+    if fuse_binary(v, opcode, left_source, right_source, real):
+        return
+    compared, side = t.last, u32(NONE)
+    maker = t.last_maker
+    if from_last(v, left, left_source, real):
+        side = u32(SIDE_CONSTANT) if right_source == FROM_IMMEDIATE else u32(SIDE_LEFT)
+    elif from_last(v, right, right_source, real):
+        side = SIDE_RIGHT
     left_slot, right_slot = slot_of(v, left), slot_of(v, right)
     first = right_slot if left_source != FROM_SLOT else left_slot
     second = u64(right_slot)
@@ -171,6 +191,9 @@ def binary(v: ptr[Validator], opcode: u32) -> None:
     store(cell, first, 12)
     store(cell, second, 16)
     note_comparison(v, opcode, 2, variant)
+    note_compared(v, compared, maker, side)
+    if kind != I64 or second <= 0xFFFF_FFFF:
+        t.last_maker = u32(maker_of[opcode * MAKER_DIGITS + variant])
 
 
 @native
@@ -183,10 +206,15 @@ def unary(v: ptr[Validator], opcode: u32) -> None:
         load_constant(v, height, kind)
     source = source_of(v, height, real)
     slot = slot_of(v, height)
+    t = state(v)
+    compared, maker = t.last, t.last_maker
+    side = u32(SIDE_LEFT) if from_last(v, height, source, real) else u32(NONE)
     take(v, height, source, real)
     cell = produce(v, height, u32(operation_base[opcode]) + source * 2, 16, is_real(u32(result_of[opcode])))
     store(cell, slot, 12)
     note_comparison(v, opcode, 1, source)
+    note_compared(v, compared, maker, side)
+    t.last_maker = u32(maker_of[opcode * MAKER_DIGITS + source])
 
 
 @inline
@@ -197,6 +225,106 @@ def note_comparison(v, opcode, arity, variant):
         t.last_opcode = opcode
         t.last_arity = arity
         t.last_variant = variant
+
+
+# ---------------------------------------------------------------- pairs
+
+
+@inline
+def note_compared(v, compared, maker, side):
+    """Remember what a comparison compares, if that is what the cell before it made."""
+    t = state(v)
+    t.compared = compared
+    t.compared_maker = u32(0) if side == NONE else maker
+    t.compared_side = side
+
+
+@native
+def from_last(v: ptr[Validator], height: u32, source: u32, real: bool) -> bool:
+    """Whether the operand at a height is what the last cell made, for nobody else."""
+    t = state(v)
+    return (
+        source == FROM_ACCUMULATOR
+        and t.last != NONE
+        and (t.entries + height).kind == IN_SLOT
+        and mirror_of(t, real).cell == t.last
+    )
+
+
+@native
+def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32) -> None:
+    """The last cell, a maker, becomes a pair with its user."""
+    t = state(v)
+    if t.size - t.last < PAIR_SIZE:
+        if t.last + PAIR_SIZE > t.capacity:
+            if not grow_code(v, PAIR_SIZE):
+                return
+        t.size = t.last + PAIR_SIZE
+    cell = t.code + t.last
+    store(cell, handlers[number])
+    store(cell, word, 8)
+    store(cell, third, 20)
+    if t.integer.cell == t.last:
+        t.integer.slot = NONE
+        t.integer.cell = NONE
+    if t.real.cell == t.last:
+        t.real.slot = NONE
+        t.real.cell = NONE
+    t.last_opcode = 0
+    t.last_maker = 0
+
+
+@native
+def become_producer(v: ptr[Validator], number: u32, third: u32, height: u32, real: bool) -> None:
+    """The last cell becomes a pair whose result is the operand at a height; `number` is the variant without a slot."""
+    t = state(v)
+    slot = operand_slot(t, height)
+    become_pair(v, number + 1, third, slot)
+    set_in_slot(v, height)
+    overwritten(t, slot)
+    mirror = mirror_of(t, real)
+    mirror.slot = slot
+    mirror.cell = t.last
+    mirror.number = number + 1
+
+
+@native
+def fuse_binary(v: ptr[Validator], opcode: u32, left_source: u32, right_source: u32, real: bool) -> bool:
+    """Make a pair of the last cell and an operation on what it made, if there is such a pair."""
+    t = state(v)
+    if t.last_maker == 0:
+        return False
+    left, right = v.height - 1, v.height
+    side, other, other_source = u32(SIDE_LEFT), right, right_source
+    if not from_last(v, left, left_source, real):
+        if not from_last(v, right, right_source, real):
+            return False
+        side, other, other_source = u32(SIDE_RIGHT), left, left_source
+    third = slot_of(v, other)
+    if other_source == FROM_IMMEDIATE:
+        bits = (t.entries + other).bits
+        if side == SIDE_RIGHT or bits > 0xFFFF_FFFF:
+            return False
+        side = SIDE_CONSTANT
+        third = u32(bits)
+    number = u32(fused_base[t.last_maker * USERS + u32(user_of[opcode * USER_DIGITS + side])])
+    if number == 0:
+        return False
+    forget_use(v, right)
+    forget_use(v, left)
+    become_producer(v, number, third, left, is_real(u32(result_of[opcode])))
+    return True
+
+
+@inline
+def pair_with_access(v, opcode, digit, address, offset):
+    """The number of a pair of the last cell, which made the address, and an access; 0 if there is none."""
+    t = state(v)
+    number: u32 = 0
+    if t.last_maker != 0 and t.variant & EXPLICIT == 0 and offset <= 0xFFFF_FFFF:
+        if from_last(v, address, source_of(v, address, False), False):
+            number = u32(fused_base[t.last_maker * USERS + u32(user_of[opcode * USER_DIGITS + digit])])
+    return number
 
 
 @native
@@ -260,6 +388,10 @@ def load(v: ptr[Validator], opcode: u32, memory: u32, offset: u64) -> None:
         store(cell, memory, 24)
         store(cell, u32(v.module.memories[memory].is_64), 28)
         return
+    pair = pair_with_access(v, opcode, 0, height, offset)
+    if pair != 0:
+        become_producer(v, pair, u32(offset), height, real)
+        return
     source = source_of(v, height, False)
     slot = slot_of(v, height)
     if source == FROM_IMMEDIATE:
@@ -269,6 +401,8 @@ def load(v: ptr[Validator], opcode: u32, memory: u32, offset: u64) -> None:
     cell = produce(v, height, u32(access_base[opcode]) + (explicit * 3 + source) * 2, 24, real)
     store(cell, slot, 12)
     store(cell, offset, 16)
+    if explicit == 0 and source != FROM_IMMEDIATE and offset <= 0xFFFF_FFFF:
+        t.last_maker = u32(maker_of[opcode * MAKER_DIGITS + source])
 
 
 @native
@@ -296,6 +430,14 @@ def store_(v: ptr[Validator], opcode: u32, memory: u32, offset: u64) -> None:
     if not real and address_source == FROM_ACCUMULATOR and value_source == FROM_ACCUMULATOR:
         address_source = FROM_SLOT
     address_slot, value_slot = slot_of(v, address), slot_of(v, value)
+    if value_source != FROM_IMMEDIATE and address_source == FROM_ACCUMULATOR:
+        pair = pair_with_access(v, opcode, value_source, address, offset)
+        if pair != 0:
+            take(v, value, value_source, real)
+            forget_use(v, address)
+            become_pair(v, pair, u32(offset), value_slot)
+            t.last = NONE
+            return
     bits = (t.entries + value).bits
     if address_source == FROM_IMMEDIATE:
         offset += (t.entries + address).bits

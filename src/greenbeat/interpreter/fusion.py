@@ -1,0 +1,228 @@
+"""Handlers of two operations in one: what one *maker* computes goes straight into a *user*.
+
+    0          8         12       16                   20
+    │ handler  │ result  │ first  │ second             │ third  │          every word as in the maker's own cell, plus the third
+
+`first` and `second` are the maker's operands, as in its own cell; `third` is the user's other operand, a slot or a 32-bit
+immediate, or a load's or store's offset. A store has its value's slot for the result, a fused branch its target. Immediates of
+64-bit operations take part if they fit 32 bits, so that the cell has the size of the maker's: the translator writes the
+user over the maker it has just emitted.
+
+Which pairs exist is a matter of frequency, measured over programs compiled by LLVM; accesses take part where guard pages check
+them. A pair that does not exist costs one dispatch more, nothing else.
+"""
+
+from functools import lru_cache
+
+from greenbeat.interpreter.arithmetic import INVERSE, slots_at
+from greenbeat.interpreter.convention import (
+    ACCUMULATOR,
+    FIRST,
+    IMMEDIATE,
+    RESULT,
+    SECOND,
+    SLOT,
+    finish,
+    handler,
+    proceed,
+    read,
+)
+from greenbeat.interpreter.poll import poll
+from greenbeat.native import i32, i64, inline, load, ptr, store, tail, u8, u32, u64, unlikely, v128
+from greenbeat.runtime.layout import Instance, Task
+from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
+
+THIRD = 20
+
+LEFT, RIGHT, CONSTANT = "left", "right", "constant"
+
+BY_NAME = {o.name: o.opcode for o in (*OPERATIONS.values(), *LOADS.values(), *STORES.values())}
+
+_SI, _SS, _AS, _AI = (SLOT, IMMEDIATE), (SLOT, SLOT), (ACCUMULATOR, SLOT), (ACCUMULATOR, IMMEDIATE)
+_any, _constant, _slots = (_SI, _SS, _AS, _AI), (_SI, _AI), (_SS, _AS)
+
+
+def _operations(names, variants):
+    return [(BY_NAME[name], *variant) for name in names.split() for variant in variants]
+
+
+def _loads(names):
+    return [(BY_NAME[name], address, None) for name in names.split() for address in (SLOT, ACCUMULATOR)]
+
+
+# (opcode, operand, operand or None)
+MAKERS = [
+    *_operations("i32.add i32.mul i32.and", _any),
+    *_operations("i32.sub i32.xor i32.or", _slots),
+    *_operations("i32.shl i32.shr_u i32.shr_s i32.rotl", _constant),
+    *_operations("i64.add i64.and", _any),
+    *_operations("i64.xor i64.mul", _slots),
+    *_operations("i64.shl i64.shr_u i64.rotl", _constant),
+    *_operations("f32.mul f32.add f64.mul f64.add", _slots),
+    *_operations("f32.sub f64.sub", [_SS]),
+    *_loads("i32.load i32.load8_u i32.load16_u i32.load16_s i64.load f32.load f64.load"),
+    (BY_NAME["i32.wrap_i64"], SLOT, None),
+]
+
+# (opcode, side the maker's value is on)
+USERS = [
+    *((BY_NAME[n], s) for n in "i32.add i32.mul i32.and i32.or i32.xor i64.add i64.and".split() for s in (LEFT, CONSTANT)),
+    *((BY_NAME[n], s) for n in "i32.sub i64.sub f32.sub f64.sub".split() for s in (LEFT, RIGHT)),
+    *((BY_NAME[n], LEFT) for n in "i64.mul i64.or i64.xor f32.add f32.mul f64.add f64.mul".split()),
+    *((BY_NAME[n], CONSTANT) for n in "i32.shl i32.shr_u i32.shr_s i64.shl i64.shr_u".split()),
+]
+LOAD_USERS = [BY_NAME[n] for n in
+              "i32.load i32.load8_u i32.load8_s i32.load16_u i32.load16_s i64.load f32.load f64.load".split()]  # fmt: skip
+# (opcode, where the value is)
+STORE_USERS = [
+    *((BY_NAME[n], SLOT) for n in "i32.store i32.store8 i32.store16 i64.store f32.store f64.store".split()),
+    *((BY_NAME[n], ACCUMULATOR) for n in "f32.store f64.store".split()),
+]
+BRANCH_USERS = [
+    *((BY_NAME[f"i32.{n}"], s) for n in "eq ne lt_u lt_s gt_u gt_s ge_u ge_s le_u le_s".split() for s in (LEFT, CONSTANT)),
+    (BY_NAME["i32.eqz"], None),
+]
+
+_ADDRESSES = {BY_NAME[n] for n in "i32.add i32.shl i32.and i32.load i32.wrap_i64".split()}
+_TESTED = {BY_NAME[n] for n in "i32.and i32.load i32.load8_u i32.load16_u i32.add i32.shr_u".split()}
+
+
+def made_type(maker):
+    """The WebAssembly type that a maker makes."""
+    opcode = maker[0]
+    return LOADS[opcode].value_type if opcode in LOADS else OPERATIONS[opcode].result_type
+
+
+def fits(maker, user):
+    """Whether a pair of operations exists."""
+    opcode, _ = user
+    if opcode in LOADS or opcode in STORES:
+        return maker[0] in _ADDRESSES
+    if OPERATIONS[opcode].compares:
+        return maker[0] in _TESTED
+    return made_type(maker) == OPERATIONS[opcode].operand_type
+
+
+@inline
+def made(maker, ip, sp, memory, accumulator, float_accumulator):
+    """The maker's value."""
+    if maker[0] in LOADS:
+        address = u64(read(maker[1], u32, FIRST, ip, sp, accumulator, float_accumulator))
+        access = LOADS[maker[0]]
+        value = access.value(load(access.stored, memory + (address + u64(load(u32, ip, SECOND)))))
+    elif maker[2] is None:
+        operation = OPERATIONS[maker[0]]
+        value = operation.meaning(read(maker[1], operation.params[0], FIRST, ip, sp, accumulator, float_accumulator))
+    else:
+        operation = OPERATIONS[maker[0]]
+        places = slots_at(maker[1], maker[2])
+        a = operand(maker[1], operation.params[0], places[0], ip, sp, accumulator, float_accumulator)
+        b = operand(maker[2], operation.params[1], places[1], ip, sp, accumulator, float_accumulator)
+        value = operation.meaning(a, b)
+    return value
+
+
+@inline
+def operand(kind, native_type, position, ip, sp, accumulator, float_accumulator):
+    """An operand whose immediate is 32 bits wide, whatever its type."""
+    if kind == IMMEDIATE:
+        value = native_type(load(u32, ip, position))
+    else:
+        value = read(kind, native_type, position, ip, sp, accumulator, float_accumulator)
+    return value
+
+
+@inline
+def used(opcode, side, value, ip, sp, accumulator, float_accumulator):
+    """The user's value."""
+    left_type, right_type = OPERATIONS[opcode].params
+    if side == LEFT:
+        result = OPERATIONS[opcode].meaning(left_type(value), load(right_type, sp, load(u32, ip, THIRD)))
+    elif side == RIGHT:
+        result = OPERATIONS[opcode].meaning(load(left_type, sp, load(u32, ip, THIRD)), right_type(value))
+    else:
+        result = OPERATIONS[opcode].meaning(left_type(value), right_type(load(u32, ip, THIRD)))
+    return result
+
+
+@lru_cache(maxsize=None)
+def fused_operation(maker, opcode, side, to_slot):
+    """A maker and an operation."""
+    result = OPERATIONS[opcode].result
+
+    @handler
+    def run_fused_operation(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = made(maker, ip, sp, memory, accumulator, float_accumulator)
+        value_of_user = used(opcode, side, value, ip, sp, accumulator, float_accumulator)
+        finish(result, value_of_user, to_slot, 24, ip, sp, accumulator, float_accumulator)
+
+    return run_fused_operation
+
+
+@lru_cache(maxsize=None)
+def fused_load(maker, opcode, to_slot):
+    """A maker of an address and a load."""
+    access = LOADS[opcode]
+
+    @handler
+    def run_fused_load(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        address = u64(u32(made(maker, ip, sp, memory, accumulator, float_accumulator)))
+        value = access.value(load(access.stored, memory + (address + u64(load(u32, ip, THIRD)))))
+        finish(access.value, value, to_slot, 24, ip, sp, accumulator, float_accumulator)
+
+    return run_fused_load
+
+
+@lru_cache(maxsize=None)
+def fused_store(maker, opcode, value_at):
+    """A maker of an address and a store."""
+    access = STORES[opcode]
+
+    @handler
+    def run_fused_store(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        address = u64(u32(made(maker, ip, sp, memory, accumulator, float_accumulator)))
+        value = read(value_at, access.value, RESULT, ip, sp, accumulator, float_accumulator)
+        store(memory + (address + u64(load(u32, ip, THIRD))), access.stored(value))
+        proceed(ip + 24, accumulator, float_accumulator)
+
+    return run_fused_store
+
+
+def fused_branch(maker, opcode, side, negated, backward):
+    """A maker, a comparison and a branch."""
+    if negated and opcode in INVERSE:
+        opcode, negated = INVERSE[opcode], False
+    return _fused_branch(maker, opcode, side, negated, backward)
+
+
+@lru_cache(maxsize=None)
+def _fused_branch(maker, opcode, side, negated, backward):
+    @handler
+    def run_fused_branch(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = made(maker, ip, sp, memory, accumulator, float_accumulator)
+        if side is None:
+            holds = OPERATIONS[opcode].meaning(OPERATIONS[opcode].params[0](value))
+        else:
+            holds = used(opcode, side, value, ip, sp, accumulator, float_accumulator)
+        taken = holds if not negated else not holds
+        if taken:
+            target = ip + RESULT + load(i32, ip, RESULT)
+            if backward:
+                if unlikely(task.pulse != 0):
+                    return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+            return proceed(target, accumulator, float_accumulator)
+        return proceed(ip + 24, accumulator, float_accumulator)
+
+    return run_fused_branch
