@@ -42,13 +42,15 @@ class _Methods:
         return self._result
 
     def resume(self, fuel: int | None = None) -> bool:
-        """Go on until the function returns, or has used `fuel` (by default: until it returns).
+        """Go on until the function returns, or `fuel` (by default without end) does not suffice for its next steps.
+
+        What is left then is added to what is given the next time.
 
         Returns:
             Whether the call is over.
 
         Raises:
-            Exhausted: the instance has no fuel left; the call can go on when it gets some.
+            Exhausted: the instance has too little fuel left; the call can go on when it gets more.
             Trap, or what a host function raised: the call is over.
             GreenbeatError: the call is over already, or running.
         """

@@ -5,7 +5,7 @@ from weakref import WeakValueDictionary
 
 from greenbeat.api import bridge
 from greenbeat.api.bridge import native
-from greenbeat.api.values import mismatch, value_type
+from greenbeat.api.values import value_type, write
 from greenbeat.wasm.description import GlobalType
 
 
@@ -33,12 +33,7 @@ class Global(bridge.Handle):
         return made
 
     def _set(self, value: Any) -> None:
-        try:
-            fits = native.write_value(self.type.value, value, bridge.address_of(self), bridge.group_of(self))
-        except (TypeError, OverflowError) as cause:
-            raise mismatch("a global's value", self.type.value, value, cause) from None
-        if not fits:
-            raise mismatch("a global's value", self.type.value, value)
+        write(self.type.value, value, bridge.address_of(self), bridge.group_of(self), "a global's value")
 
     @property
     def value(self) -> Any:

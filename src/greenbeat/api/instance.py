@@ -25,9 +25,14 @@ if TYPE_CHECKING:
     from greenbeat.api.module import Module
 
 
+_METHODS = ("keys", "items", "values", "get")
+
+
 class Exports(Mapping[str, Any]):
-    """What an instance offers, by attribute and by name. A name that is no identifier, or is one of a mapping's methods, is
-    reached by `exports["name"]`."""
+    """What an instance offers, by attribute and by name.
+
+    A name that is no identifier, or that of a mapping's method, is reached by `exports["name"]`.
+    """
 
     def __init__(self, found: dict[str, Any]) -> None:
         vars(self).update(found)
@@ -49,6 +54,8 @@ class Exports(Mapping[str, Any]):
         def __getattr__(self, name: str) -> Any: ...
 
     else:
+        # Properties come before what the instance itself has: an export named "keys" does not hide the method.
+        keys, items, values, get = (property(lambda self, name=n: getattr(vars(self), name)) for n in _METHODS)
 
         def __getattr__(self, name: str) -> Any:
             known = ", ".join(printable(n, 40) for n in list(vars(self))[:20])

@@ -18,7 +18,7 @@ from greenbeat.api.function import Function
 from greenbeat.api.globals import Global
 from greenbeat.api.memory import Memory
 from greenbeat.api.table import Table
-from greenbeat.api.values import is_reference, is_subtype, mismatch, passes_references
+from greenbeat.api.values import is_reference, is_subtype, passes_references, write
 from greenbeat.errors import LinkError
 from greenbeat.wasm.description import (
     FunctionType,
@@ -136,8 +136,10 @@ def _global(group: Any, entry: ImportType, wanted: GlobalType, given: Any) -> in
     if wanted.mutable or is_reference(wanted.value) or isinstance(given, bool) or not isinstance(given, int | float):
         return None
     address: int = native.new_host_global(group, wanted.value)
-    if not native.write_value(wanted.value, given, address, group):
-        raise _error(entry, str(mismatch("a value", wanted.value, given)))
+    try:
+        write(wanted.value, given, address, group, "the value")
+    except (TypeError, ValueError) as problem:
+        raise _error(entry, str(problem)) from None
     return address
 
 

@@ -51,10 +51,6 @@ class Memory(bridge.MemoryHandle):
             raise Exhausted("memory", f"no memory of {minimum} pages is to be had")
         return wrap_memory(group, address)
 
-    @property
-    def _pages_bits(self) -> int:
-        return int(self._checked().page_bits)
-
     def _checked(self) -> Any:
         bridge.address_of(self)
         return self._native
@@ -88,7 +84,7 @@ class Memory(bridge.MemoryHandle):
         Raises:
             IndexError: they are not all in the memory.
         """
-        view = memoryview(self)
+        view = self.view
         if offset < 0 or size < 0 or offset + size > len(view):
             raise IndexError(f"{size} bytes from {offset} are outside of a memory of {len(view)} bytes")
         return view[offset : offset + size].tobytes()
@@ -99,7 +95,7 @@ class Memory(bridge.MemoryHandle):
         Raises:
             IndexError: they do not all fit; nothing is written.
         """
-        view = memoryview(self)
+        view = self.view
         source = memoryview(data).cast("B")
         if offset < 0 or offset + len(source) > len(view):
             raise IndexError(f"{len(source)} bytes at {offset} are outside of a memory of {len(view)} bytes")

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from greenbeat.api import bridge
 from greenbeat.api.bridge import native
-from greenbeat.api.values import is_reference, mismatch, value_type
+from greenbeat.api.values import is_reference, mismatch, value_type, write
 from greenbeat.errors import Exhausted
 from greenbeat.runtime import layout
 from greenbeat.wasm import valuetypes
@@ -104,8 +104,7 @@ class Table(bridge.Handle):
             raise ValueError(f"a table cannot shrink: {count}")
         word = ctypes.c_uint64()
         kind = self._native.kind
-        if not native.write_value(kind, value, ctypes.addressof(word), bridge.group_of(self)):
-            raise mismatch("an element", kind, value)
+        write(kind, value, ctypes.addressof(word), bridge.group_of(self), "an element")
         before: int = native.grow_table_by(address, count, word.value) if count <= _FAILED else _FAILED
         if before == _FAILED:
             raise Exhausted("memory", f"a table of {len(self)} elements cannot grow by {count}")

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from greenbeat.api.bridge import native_types
+from greenbeat.api.bridge import native, native_types
 from greenbeat.wasm import valuetypes
 from greenbeat.wasm.description import FunctionType, ValueType
 
@@ -118,6 +118,20 @@ def mismatch(what: str, kind: int, value: object, cause: BaseException | None = 
         if name == "funcref":
             wanted = f"a Function{nullable}"
     return TypeError(f"{what} must be {wanted} ({name}), not {_shown(value)}")
+
+
+def write(kind: int, value: object, address: int, group: Any, what: str) -> None:
+    """Put a value into a slot that belongs to a group.
+
+    Raises:
+        TypeError, ValueError: it does not fit; the message begins with `what`.
+    """
+    try:
+        fits = native.write_value(kind, value, address, group)
+    except (TypeError, OverflowError) as cause:
+        raise mismatch(what, kind, value, cause) from None
+    if not fits:
+        raise mismatch(what, kind, value)
 
 
 def _shown(value: object) -> str:

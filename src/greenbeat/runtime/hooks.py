@@ -12,6 +12,7 @@ from greenbeat.runtime.pythonapi import (
     PyErr_Fetch,
     PyErr_NormalizeException,
     PyErr_Restore,
+    PyException_GetTraceback,
     PyException_SetTraceback,
 )
 
@@ -74,7 +75,7 @@ def put_exception(exception: ptr[Object]) -> None:
     """Set an exception that `take_exception` took; the reference is used up."""
     kind = exception.type
     Py_IncRef(kind)
-    PyErr_Restore(kind, exception, None)
+    PyErr_Restore(kind, exception, PyException_GetTraceback(exception))
 
 
 @inline

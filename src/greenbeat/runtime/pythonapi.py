@@ -102,6 +102,10 @@ def PyErr_Restore(kind: ptr[Object], value: ptr[Object], traceback: ptr[Object])
 
 
 @extern
+def PyException_GetTraceback(value: ptr[Object]) -> ptr[Object]: ...
+
+
+@extern
 def PyException_SetTraceback(value: ptr[Object], traceback: ptr[Object]) -> i32: ...
 
 

@@ -65,7 +65,10 @@ UNLIMITED = (1 << 63) - 1
 
 @struct
 class CallObject:
-    """A `greenbeat.Call`. `task` is null once the call is over, `result` before. `time_left` is in nanoseconds."""
+    """A `greenbeat.Call`. `task` is null once the call is over, `result` before.
+
+    `time_left` is in nanoseconds. `carried` is fuel that was given and did not suffice for the next straight run of code.
+    """
 
     head: Object
     function: ptr[FunctionObject]
@@ -73,6 +76,7 @@ class CallObject:
     result: ptr[Object]
     weak_references: ptr[Object]
     time_left: u64
+    carried: i64
     state: u32
 
 
@@ -134,13 +138,13 @@ def give_fuel(self: ptr[CallObject], fuel: i64) -> bool:
     """Put fuel into the task: as much as is given, and not more than the instance has. False if that has none."""
     task = self.task
     instance = self.function.target.instance
-    task.fuel = fuel
+    task.fuel = fuel if fuel > UNLIMITED - self.carried else fuel + self.carried
     task.payer = None
     task.reserve = 0
     if instance.metered == METERED:
         if instance.fuel <= 0:
             return False
-        if instance.fuel < fuel:
+        if instance.fuel < task.fuel:
             task.fuel = instance.fuel
         task.payer = instance
         task.reserve = instance.fuel - task.fuel
@@ -156,7 +160,8 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         fuel: how much it may use, above 0.
 
     Returns:
-        1, or 0 with an exception set. The state tells what became of the call.
+        1, or 0 with an exception set. The state tells what became of the call: one that stopped because its instance has
+        too little fuel left is SUSPENDED.
     """
     target = self.function.target
     thread = this_thread()
@@ -213,6 +218,13 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         self.time_left = self.time_left - spent if spent < self.time_left else u64(0)
     if status == SUSPENDED:
         self.state = CALL_SUSPENDED
+        # What is live on its stack, for the sweep of references.
+        task.top = task.sp + task.instance.module.largest_frame
+        self.carried = task.fuel
+        if task.payer is not None and task.reserve == 0:
+            self.carried = 0
+            raise_exhausted(FUEL, target)
+            return 0
         return 1
     if status == FINISHED:
         self.result = results_of(target.signature, cast(ptr[u64], task.stack))
