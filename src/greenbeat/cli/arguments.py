@@ -1,7 +1,7 @@
 """The command line's own words: a parser whose errors are one line, and values of the types that guests take.
 
-argparse takes `-0x10` and `-inf` for options. So whatever looks like a negative number gets a NUL in front, which no argument
-can hold, before argparse sees it; the `type` functions here take it off.
+argparse takes `-0x10` and `-inf` for options. So whatever looks like a negative number gets a NUL in front, which no
+argument can hold, before argparse sees it; the `type` functions here take it off.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
-from greenbeat.cli.problems import USAGE, Problem
+from greenbeat.cli.failures import USAGE, CommandError
 from greenbeat.cli.terminal import safe
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     """A parser of one command. Options may stand between the positional arguments; behind `--` there are none."""
 
     def error(self, message: str) -> NoReturn:
-        raise Problem(f"{safe(message.replace(_SHIELD, ''))} (see `{self.prog} --help`)", USAGE)
+        raise CommandError(f"{safe(message.replace(_SHIELD, ''))} (see `{self.prog} --help`)", USAGE)
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The options in some words of a command line."""
@@ -82,7 +82,7 @@ fuel, seconds, size = checked(_fuel), checked(_seconds), checked(_size)
 
 
 def guest_value(word: str, kind: str) -> int | float:
-    """A number of the WebAssembly type `kind`, as the text format writes it: decimal or hexadecimal, `inf`, `nan:0x200`.
+    """A number of the type `kind`, as the text format writes it: decimal or hexadecimal, `inf`, `nan:0x200`.
 
     Raises:
         ValueError: it is no number, or out of range, or numbers of that type cannot be written.

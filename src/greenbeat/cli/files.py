@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from greenbeat.cli.problems import NOT_FOUND, NOT_RUNNABLE, Problem
+from greenbeat.cli.failures import NOT_FOUND, NOT_RUNNABLE, CommandError
 from greenbeat.cli.terminal import Paint, safe
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ def read_bytes(file: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except FileNotFoundError:
-        raise Problem(f"{shown_name(file)}: there is no such file", NOT_FOUND) from None
+        raise CommandError(f"{shown_name(file)}: there is no such file", NOT_FOUND) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Problem(f"{shown_name(file)}: it cannot be read: {reason}", NOT_RUNNABLE) from None
+        raise CommandError(f"{shown_name(file)}: it cannot be read: {reason}", NOT_RUNNABLE) from None
 
 
 def assemble_text(source: bytes, file: str, status: int = NOT_RUNNABLE) -> bytes:
@@ -38,7 +38,7 @@ def assemble_text(source: bytes, file: str, status: int = NOT_RUNNABLE) -> bytes
     try:
         return assemble(source)
     except TextError as error:
-        raise Problem(f"{shown_name(file)}:{safe(str(error))}{_excerpt(source, error)}", status) from None
+        raise CommandError(f"{shown_name(file)}:{safe(str(error))}{_excerpt(source, error)}", status) from None
 
 
 def _excerpt(source: bytes, error: "TextError") -> str:
@@ -61,10 +61,8 @@ def load_binary(file: str) -> bytes:
         return data
     if b"\0" in data[:1024]:
         beginning = data[:4].hex(" ")
-        raise Problem(
-            f"{shown_name(file)}: this is neither a WebAssembly binary (it begins with {beginning}, not 00 61 73 6d) nor text",
-            NOT_RUNNABLE,
-        )
+        message = f"this is neither a WebAssembly binary (it begins with {beginning}, not 00 61 73 6d) nor text"
+        raise CommandError(f"{shown_name(file)}: {message}", NOT_RUNNABLE)
     return assemble_text(data, file)
 
 
@@ -76,4 +74,4 @@ def load(file: str) -> "Module":
     try:
         return Module(data)
     except CompileError as error:
-        raise Problem(f"{shown_name(file)}: {safe(str(error))}", NOT_RUNNABLE) from None
+        raise CommandError(f"{shown_name(file)}: {safe(str(error))}", NOT_RUNNABLE) from None

@@ -4,12 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.cli.arguments import Parser
+from greenbeat.cli.failures import USAGE, CommandError
 from greenbeat.cli.files import load, shown_name
-from greenbeat.cli.problems import USAGE, Problem
 from greenbeat.cli.terminal import Paint, safe
 from greenbeat.wasm.description import printable
 
@@ -52,23 +51,6 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass
-class Body:
-    """Where a function's body is in the module's bytes."""
-
-    start: int
-    end: int
-
-
-def body_of(description: "Description", index: int) -> Body | None:
-    """The body of a function, None if it is imported."""
-    function = description._functions[index]
-    if not function.body:
-        return None
-    start = function.body - description.module.bytes
-    return Body(start, start + function.body_length)
-
-
 def _find(description: "Description", wanted: str) -> int:
     """The index of the function with a body that the user named."""
     count = description.function_count
@@ -80,11 +62,12 @@ def _find(description: "Description", wanted: str) -> int:
         exported = [e.index for e in description.exports if e.name == wanted and str(e.type).startswith("(func")]
         matches = matches or exported
     if not matches:
-        raise Problem(f"the module has no function {safe(wanted)}: it has {count}, numbered from 0", USAGE)
+        raise CommandError(f"the module has no function {safe(wanted)}: it has {count}, numbered from 0", USAGE)
     if len(matches) > 1:
-        raise Problem(f"several functions are called {safe(wanted)}: choose by number: {', '.join(map(str, matches))}", USAGE)
-    if body_of(description, matches[0]) is None:
-        raise Problem(f"function {safe(wanted)} is imported: there is no code of it in the module", USAGE)
+        numbers = ", ".join(map(str, matches))
+        raise CommandError(f"several functions are called {safe(wanted)}: choose by number: {numbers}", USAGE)
+    if description.body(matches[0]) is None:
+        raise CommandError(f"function {safe(wanted)} is imported: there is no code of it in the module", USAGE)
     return matches[0]
 
 
@@ -96,8 +79,8 @@ class _Module:
 
     def bodies(self) -> list[tuple[int, int]]:
         """Indices and sizes of the functions with a body."""
-        found = [(i, body_of(self.description, i)) for i in range(self.description.function_count)]
-        return [(i, body.end - body.start) for i, body in found if body is not None]
+        found = [(i, self.description.body(i)) for i in range(self.description.function_count)]
+        return [(i, body[1] - body[0]) for i, body in found if body is not None]
 
     def data(self) -> dict[str, Any]:
         """For programs: names as they are."""
@@ -171,15 +154,15 @@ class _Function:
     def __init__(self, description: "Description", index: int) -> None:
         from greenbeat.disassembly.instructions import Decoder, identifier
 
-        body = body_of(description, index)
+        body = description.body(index)
         assert body is not None
         self.description, self.index = description, index
         self.local_names = description.names.locals.get(index, {})
         decoder = Decoder(description.data, description.names, self.local_names, description.function_name)
-        groups, start = decoder.locals(body.start)
+        groups, start = decoder.locals(body[0])
         self.identifier = identifier
         self.locals = [kind for count, kind in groups for _ in range(count)]
-        self.instructions = list(decoder.lines(start, body.end))
+        self.instructions = list(decoder.lines(start, body[1]))
 
     def _declared(self, word: str, kind: object, index: int) -> str:
         name = self.local_names.get(index)

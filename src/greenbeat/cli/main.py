@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from greenbeat.cli.arguments import Parser
-from greenbeat.cli.problems import INTERRUPTED, PIPE_CLOSED, USAGE, Problem
+from greenbeat.cli.failures import INTERRUPTED, PIPE_CLOSED, USAGE, CommandError
 from greenbeat.cli.terminal import tell
 
 COMMANDS = {
@@ -57,11 +57,11 @@ def main(words: Sequence[str] | None = None) -> int:
             # argparse ends the process after --help and --version.
             status = end.code if isinstance(end.code, int) else 0
         sys.stdout.flush()
-    except Problem as problem:
+    except CommandError as error:
         with contextlib.suppress(BrokenPipeError):
             sys.stdout.flush()
-        tell(str(problem))
-        status = problem.status
+        tell(str(error))
+        status = error.status
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.cli.arguments import Parser, fuel, guest_value, seconds, shown, size, text
+from greenbeat.cli.failures import FAILED, NOT_RUNNABLE, TIMED_OUT, USAGE, CommandError
 from greenbeat.cli.files import load, shown_name
-from greenbeat.cli.problems import FAILED, NOT_RUNNABLE, TIMED_OUT, USAGE, Problem
 from greenbeat.cli.terminal import Paint, safe
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def parser() -> Parser:
         prog="greenbeat run",
         description="Call a function of a WebAssembly module and print its results, one a line.",
         epilog="Integers may be hexadecimal and negative, floats may be inf, nan or hexadecimal: -0x2A, 0x1.8p3. "
-        "Exit status: 0; 1 if the guest trapped or ran out of something; 2 for a wrong command line; 124 after the time "
-        "limit; 126 and 127 if the file cannot be run or is not there; 130 after Ctrl-C.",
+        "Exit status: 0; 1 if the guest trapped or ran out of something; 2 for a wrong command line; 124 after the "
+        "time limit; 126 and 127 if the file cannot be run or is not there; 130 after Ctrl-C.",
     )
     options.add_argument("file", metavar="FILE", help="a module, binary (.wasm) or text (.wat); - is stdin")
     options.add_argument("arguments", metavar="ARGS", nargs="*", default=[], type=text, help="the function's arguments")
@@ -52,12 +52,12 @@ def main(options: argparse.Namespace) -> int:
         function: Function = instance.exports[name]
         results = _call(function, _values(function, options.arguments))
     except Trap as trap:
-        raise Problem(f"{where}: trap: {safe(trap.kind)}{_backtrace(trap.backtrace)}", FAILED) from None
+        raise CommandError(f"{where}: trap: {safe(trap.kind)}{_backtrace(trap.backtrace)}", FAILED) from None
     except Exhausted as end:
         status = TIMED_OUT if end.resource == "time" else FAILED
         given = {"time": f" (--timeout {options.timeout})", "fuel": f" (--fuel {options.fuel})"}.get(end.resource, "")
         message = f"{safe(str(end.args[1]))}{given}"
-        raise Problem(f"{where}: {message}{_backtrace(end.backtrace)}", status) from None
+        raise CommandError(f"{where}: {message}{_backtrace(end.backtrace)}", status) from None
     for value, kind in zip(results, function.type.results, strict=True):
         print(shown(value, str(kind)))
     return 0
@@ -70,12 +70,11 @@ def _refuse_imports(module: "Module", where: str) -> None:
     first, more = module.imports[0], len(module.imports) - 1
     wasi = next((i for i in module.imports if i.module in _WASI), None)
     if wasi is not None:
-        raise Problem(
-            f"{where}: this is a WASI program (it imports {safe(wasi.module)}.{safe(wasi.name)}), and WASI is not there yet",
-            NOT_RUNNABLE,
-        )
+        imported = f"{safe(wasi.module)}.{safe(wasi.name)}"
+        message = f"this is a WASI program (it imports {imported}), and Greenbeat has no WASI yet"
+        raise CommandError(f"{where}: {message}", NOT_RUNNABLE)
     others = f" and {more} more" if more else ""
-    raise Problem(
+    raise CommandError(
         f"{where}: the module needs {first}{others}, and `greenbeat run` has nothing to give it: "
         "instantiate it from Python, with Module.instantiate",
         NOT_RUNNABLE,
@@ -93,16 +92,16 @@ def _function_name(module: "Module", wanted: str | None, where: str) -> str:
         if len(names) == 1:
             return names[0]
         if not names:
-            raise Problem(f"{where}: the module exports no function that could be called", NOT_RUNNABLE)
-        raise Problem(f"{where}: choose a function with --invoke: {_listed(names)}", USAGE)
+            raise CommandError(f"{where}: the module exports no function that could be called", NOT_RUNNABLE)
+        raise CommandError(f"{where}: choose a function with --invoke: {_listed(names)}", USAGE)
     if wanted in names:
         return wanted
     other = next((e for e in module.exports if e.name == wanted), None)
     if other is not None:
-        raise Problem(f"{where}: the export {safe(wanted)} is no function but {other.type}", USAGE)
+        raise CommandError(f"{where}: the export {safe(wanted)} is no function but {other.type}", USAGE)
     close = difflib.get_close_matches(wanted, names, 1)
     hint = f"did you mean {safe(close[0])}?" if close else f"it exports {_listed(names) or 'no functions'}"
-    raise Problem(f"{where}: the module exports no function {safe(wanted)}: {hint}", USAGE)
+    raise CommandError(f"{where}: the module exports no function {safe(wanted)}: {hint}", USAGE)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -125,13 +124,13 @@ def _values(function: "Function", words: Sequence[str]) -> list[int | float]:
     if len(words) != len(kinds):
         takes = f"{len(kinds)} argument{'s' * (len(kinds) != 1)}"
         types = f" ({', '.join(kinds)})" if kinds else ""
-        raise Problem(f"{safe(function.name)} takes {takes}{types}, not {len(words)}", USAGE)
+        raise CommandError(f"{safe(function.name)} takes {takes}{types}, not {len(words)}", USAGE)
     values = []
     for position, (word, kind) in enumerate(zip(words, kinds, strict=True), 1):
         try:
             values.append(guest_value(word, kind))
         except ValueError as error:
-            raise Problem(f"argument {position} of {safe(function.name)}: {error}", USAGE) from None
+            raise CommandError(f"argument {position} of {safe(function.name)}: {error}", USAGE) from None
     return values
 
 

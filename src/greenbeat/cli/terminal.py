@@ -1,7 +1,7 @@
 """What is written to the terminal: colours where they are wanted, and no character that could do harm.
 
-Names in a module are chosen by whoever made it. `printable` of `greenbeat.wasm.description` escapes what is invisible or
-commands a terminal; whatever comes from a module or from the command line goes through it, or through `safe` here.
+Names in a module are chosen by whoever made it. `printable` of `greenbeat.wasm.description` escapes what is invisible
+or commands a terminal; whatever comes from a module or from the command line goes through it, or through `safe` here.
 """
 
 import os

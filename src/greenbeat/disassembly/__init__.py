@@ -1,1 +1,1 @@
-"""Code made readable, in the three forms it has: WebAssembly, the interpreter's cells, and the processor's instructions."""
+"""Code made readable, in its three forms: WebAssembly, the interpreter's cells, the processor's instructions."""

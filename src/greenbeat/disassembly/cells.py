@@ -2,9 +2,10 @@
 
     0x0010  br_loop.i32.lt_s.sa       -24 8 16
 
-A cell is a handler's address and 32-bit operands. Its length is not written down: it goes on until the next word that is the
-address of a handler. Offsets count bytes from the function's first cell. Operands are slots (bytes from the frame's base),
-immediates, or distances to where a branch goes; `greenbeat.interpreter` says at each handler what its operands are.
+A cell is a handler's address and 32-bit operands. Its length is not written down: it goes on until the next word that
+is the address of a handler. Offsets count bytes from the function's first cell. Operands are slots (bytes from the
+frame's base), immediates, or distances to where a branch goes; `greenbeat.interpreter` says at each handler what its
+operands are. A word that a handler has no use for is whatever it happens to be.
 """
 
 import ctypes

@@ -206,6 +206,14 @@ class Description:
         """The type of a function."""
         return function_type_at(self._functions[index].signature)
 
+    def body(self, index: int) -> tuple[int, int] | None:
+        """Where a function's body is in `data`, from the declarations of its locals to its end; None for imports."""
+        function = self._functions[index]
+        if not function.body:
+            return None
+        start = function.body - self.module.bytes
+        return start, start + function.body_length
+
     @cached_property
     def _functions(self) -> Any:
         return self._array(layout.Function, self.module.functions, self.module.function_count)

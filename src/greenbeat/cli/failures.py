@@ -4,12 +4,14 @@
     1    the guest or the work failed        127  there is no such file
     2    the command line is wrong           130  Ctrl-C
     124  the time limit, as timeout(1)       141  nobody reads the output any more
+
+Whatever finds such a failure raises `CommandError`, and `main` ends the process.
 """
 
 FAILED, USAGE, TIMED_OUT, NOT_RUNNABLE, NOT_FOUND, INTERRUPTED, PIPE_CLOSED = 1, 2, 124, 126, 127, 130, 141
 
 
-class Problem(Exception):
+class CommandError(Exception):
     """A command cannot go on.
 
     Args:

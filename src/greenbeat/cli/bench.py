@@ -1,0 +1,73 @@
+"""`greenbeat bench`: the benchmarks by name. They are in the source tree; an installed package does not bring them."""
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from greenbeat.cli.arguments import Parser, text
+from greenbeat.cli.failures import NOT_FOUND, USAGE, CommandError
+from greenbeat.cli.terminal import Paint, safe
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_ABOUT_HANDLERS = "What a dispatch costs on four targets: instructions, stack operands, pushes and pops."
+
+
+def parser() -> Parser:
+    """The command's options."""
+    options = Parser(prog="greenbeat bench", description="Measure Greenbeat. Without a name, the benches are listed.")
+    options.add_argument("name", metavar="NAME", nargs="?", type=text, help="`handlers`, or a module of benchmarks/")
+    options.add_argument("rest", metavar="ARGS", nargs="*", default=[], type=text, help="for that module, behind --")
+    options.add_argument("--json", action="store_true", help="for programs")
+    return options
+
+
+def source_tree() -> Path | None:
+    """The source tree that this package is run from, if it is."""
+    tree = _PACKAGE.parent.parent
+    return tree if (tree / "benchmarks" / "guests").is_dir() else None
+
+
+def benches(tree: Path) -> dict[str, str]:
+    """The modules of `benchmarks` that can be run, with the first line of what they say about themselves."""
+    found = {}
+    for path in sorted((tree / "benchmarks").glob("*.py")):
+        source = path.read_text()
+        if "__main__" in source:
+            about = ast.get_docstring(ast.parse(source)) or ""
+            found[path.stem] = about.partition("\n")[0]
+    return found
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run it."""
+    tree = source_tree()
+    if tree is None:
+        raise CommandError("the benchmarks are in the source tree, not in the package: clone the repository", NOT_FOUND)
+    known = {"handlers": _ABOUT_HANDLERS, **benches(tree)}
+    if options.name is None:
+        listed = "\n".join(f"{name:14} {about}" for name, about in known.items())
+        print(json.dumps(known, indent=2) if options.json else listed)
+        return 0
+    if options.name not in known:
+        raise CommandError(f"there is no bench {safe(options.name)}: there are {', '.join(known)}", USAGE)
+    if options.name != "handlers":
+        if options.json:
+            raise CommandError(f"that bench writes a file: greenbeat bench {options.name} -- --json FILE", USAGE)
+        paths = filter(None, [str(tree), str(_PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
+        command = [sys.executable, "-m", f"benchmarks.{options.name}", *options.rest]
+        return subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}).returncode
+    if options.rest:
+        raise CommandError("`bench handlers` takes no arguments", USAGE)
+    from greenbeat.cli.handlers import report
+
+    result = report.measure(tree)
+    if options.json:
+        print(json.dumps(result, indent=2))
+    else:
+        for line in report.lines(result, Paint(sys.stdout)):
+            print(line)
+    return 0
