@@ -5,6 +5,9 @@ such word, so that a block's forward branches are a chain:
 
     Control.branches ─▶ word ─▶ word ─▶ 0
 
+The two low bits of such an offset tell that the word is an unconditional branch's, and that a copy of its one operand stands
+right before it: if the label turns out to be followed by a return, these become returns themselves.
+
 Operands that a branch takes along are moved, if they are not in place, by plain cells on the branch's own path.
 """
 
@@ -13,20 +16,25 @@ from greenbeat.interpreter.handlers import (
     BRANCH_TABLE,
     CHARGE,
     NULL_REFERENCE,
+    RETURN_NOTHING,
+    RETURN_VALUE,
     UNREACHABLE,
     BRANCH_USERS,
     USER_DIGITS,
     branch_base,
     branch_user_of,
     fused_branch_base,
+    handlers,
     swapped_comparison,
 )
 from greenbeat.interpreter.returns import return_from
 from greenbeat.interpreter.translation import (
+    CONSTANT,
     FROM_IMMEDIATE,
     IN_SLOT,
     NONE,
     barrier,
+    class_of,
     emit,
     flush,
     forget_use,
@@ -57,6 +65,7 @@ from greenbeat.wasm.validator import (
 from greenbeat.wasm.valuetypes import I32, I64
 
 I32_EQZ, I64_EQZ = 0x45, 0x50
+UNCONDITIONAL, COPIED = 1, 2
 
 # ---------------------------------------------------------------- runs: what is paid for at once
 
@@ -95,27 +104,71 @@ def bind(v: ptr[Validator], word: u32) -> None:
     """Let a chain of target words point to the next cell."""
     t = state(v)
     while word != 0:
-        following = load(u32, t.code, word)
-        link(v, word, t.size)
+        place = word & ~u32(UNCONDITIONAL | COPIED)
+        following = load(u32, t.code, place)
+        link(v, place, t.size)
         word = following
 
 
 @native
-def aim(v: ptr[Validator], word: u32, target: ptr[Control]) -> None:
+def aim(v: ptr[Validator], word: u32, target: ptr[Control], marks: u32) -> None:
     """Let a target word point to a block's label: a loop's start, or one day its end."""
     if target.kind == LOOP:
         link(v, word, target.start)
     else:
         store(state(v).code, target.branches, word)
-        target.branches = word
+        target.branches = word | marks
 
 
 @native
-def jump(v: ptr[Validator], target: ptr[Control]) -> None:
-    """Append an unconditional branch."""
+def jump(v: ptr[Validator], target: ptr[Control], copied: bool) -> None:
+    """Append an unconditional branch; `copied` tells that the cell before it copies its one operand."""
     at = state(v).size
     emit(v, BRANCH + u32(target.kind == LOOP), 16)
-    aim(v, at + 8, target)
+    marks = u32(UNCONDITIONAL)
+    if copied:
+        marks |= COPIED
+    aim(v, at + 8, target, marks)
+
+
+@native
+def become_returns(v: ptr[Validator], word: u32) -> u32:
+    """A return follows the label of a chain: its unconditional branches become returns. Gives what is left of the chain."""
+    t = state(v)
+    signature = v.function.signature
+    left: u32 = 0
+    while word != 0:
+        place = word & ~u32(UNCONDITIONAL | COPIED)
+        following = load(u32, t.code, place)
+        if word & UNCONDITIONAL == 0:
+            store(t.code, left, place)
+            left = word
+        else:
+            cell = t.code + (place - 8)
+            number = u32(RETURN_NOTHING)
+            slot: u32 = 0
+            if signature.result_count == 1:
+                number = RETURN_VALUE + class_of(signature.results[0]) * 2
+                slot = operand_slot(t, v.control.height)
+                if word & COPIED != 0:
+                    cell = t.code + (place - 24)
+                    slot = load(u32, cell, 12)
+            store(cell, handlers[number])
+            store(cell, t.header, 8)
+            store(cell, slot, 12)
+        word = following
+    return left
+
+
+@native
+def return_follows(v: ptr[Validator]) -> bool:
+    """Whether the instruction after a block's end returns from the function, with at most one result."""
+    r = v.reader
+    count = result_count(v.control)
+    if count > 1 or count != v.function.signature.result_count or r.position >= r.end:
+        return False
+    following = r.position[0]
+    return following == 0x0F or (following == 0x0B and v.depth == 2)
 
 
 @native
@@ -146,7 +199,16 @@ def branch_from(v: ptr[Validator], target: ptr[Control], base: u32, always: bool
         return_from(v, base, always)
     else:
         move_operands(v, target, base)
-        jump(v, target)
+        jump(v, target, is_copied(v, target, base))
+
+
+@native
+def is_copied(v: ptr[Validator], target: ptr[Control], base: u32) -> bool:
+    """Whether the moves of a branch are the copy of one operand."""
+    t = state(v)
+    if label_count(target) != 1 or (t.entries + base).kind == CONSTANT:
+        return False
+    return slot_of(v, base) != operand_slot(t, target.height)
 
 
 # ---------------------------------------------------------------- conditions
@@ -260,7 +322,7 @@ def settle_results(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
 def conditional(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
     """Append a conditional branch whose operands are from `base` on; the condition was taken."""
     if target.kind != FUNCTION_BODY and in_place(v, target, base):
-        aim(v, branch_on_condition(v, False, target.kind == LOOP), target)
+        aim(v, branch_on_condition(v, False, target.kind == LOOP), target, 0)
     else:
         t = state(v)
         settle_results(v, target, base)
@@ -352,8 +414,9 @@ def begin_else(v: ptr[Validator]) -> None:
     t = state(v)
     control = v.control
     if control.reachable:
+        copied = is_copied(v, control, control.height)
         flush(v, control.height + result_count(control))
-        jump(v, control)
+        jump(v, control, copied)
     end_run(v)
     bind(v, control.otherwise)
     control.otherwise = 0
@@ -383,6 +446,8 @@ def end_block(v: ptr[Validator]) -> None:
             return_from(v, control.height, True)
         end_run(v)
         return
+    if control.branches != 0 and return_follows(v):
+        control.branches = become_returns(v, control.branches)
     if control.reachable:
         flush(v, control.height + count)
     if control.branches != 0 or control.otherwise != 0 or not control.reachable:
@@ -439,7 +504,7 @@ def branch_table(v: ptr[Validator], r: ptr[Reader]) -> None:
     for i in range(count + 1):
         target = label(v, read_u32(r))
         if target.kind != FUNCTION_BODY and target.kind != LOOP and in_place(v, target, v.height - label_count(target)):
-            aim(v, at + 16 + i * 4, target)
+            aim(v, at + 16 + i * 4, target, 0)
     r.position = start
     read_u32(r)
     for i in range(count + 1):
