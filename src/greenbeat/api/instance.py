@@ -25,13 +25,10 @@ if TYPE_CHECKING:
     from greenbeat.api.module import Module
 
 
-_METHODS = ("keys", "items", "values", "get")
-
-
 class Exports(Mapping[str, Any]):
     """What an instance offers, by attribute and by name.
 
-    A name that is no identifier, or that of a mapping's method, is reached by `exports["name"]`.
+    A name that is no identifier is reached by `exports["name"]`. An export hides a mapping's method of the same name.
     """
 
     def __init__(self, found: dict[str, Any]) -> None:
@@ -54,8 +51,6 @@ class Exports(Mapping[str, Any]):
         def __getattr__(self, name: str) -> Any: ...
 
     else:
-        # Properties come before what the instance itself has: an export named "keys" does not hide the method.
-        keys, items, values, get = (property(lambda self, name=n: getattr(vars(self), name)) for n in _METHODS)
 
         def __getattr__(self, name: str) -> Any:
             known = ", ".join(printable(n, 40) for n in list(vars(self))[:20])
