@@ -44,6 +44,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "create_call_type": (_object,),
     "create_types": (_half, ctypes.c_void_p),
     "walk_frames": (_half, _word, _word, _half),
+    "start_interpreter": (None,),
     "set_hook": (None, _half, _object),
     "set_none": (None, _object),
     "set_guard_pages": (_half, _half),
@@ -78,6 +79,7 @@ def at(kind: Any, address: int) -> Any:
 
 def _created() -> tuple[Any, ...]:
     native.set_none(None)
+    native.start_interpreter()
     places = (ctypes.c_void_p * 4)()
     native.create_types(places)
     made = []
