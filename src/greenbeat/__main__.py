@@ -2,7 +2,7 @@
 
 import sys
 
-from greenbeat.cli.main import main
+from greenbeat.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,9 +13,9 @@ from greenbeat.wasm.description import printable
 _STYLES = {"bold": "1", "dim": "2", "error": "1;31", "keyword": "36", "number": "33", "name": "32", "heading": "1;34"}
 
 
-def wants_colour(stream: TextIO) -> bool:
+def wants_colour(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal whose user has not asked for plain text (https://no-color.org)."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if stream is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()
 
@@ -24,10 +24,10 @@ class Paint:
     """Colours text for a stream, or leaves it as it is.
 
     Args:
-        stream: where the text will go.
+        stream: where the text will go; Python has None for one that was closed before it began.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self.enabled = wants_colour(stream)
 
     def __call__(self, style: str, text: str) -> str:
@@ -41,6 +41,8 @@ def safe(text: str) -> str:
 
 def tell(message: str) -> None:
     """A message to the user on stderr, the first line marked as ours."""
+    if sys.stderr is None:
+        return
     first, *others = message.split("\n")
     lines = [f"{Paint(sys.stderr)('error', 'greenbeat:')} {first}", *others]
     print("\n".join(lines), file=sys.stderr)

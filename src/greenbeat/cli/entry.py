@@ -1,14 +1,13 @@
 """`greenbeat COMMAND ...`: finds the command, runs it, and ends the process the way a shell expects."""
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from greenbeat.cli.arguments import Parser
-from greenbeat.cli.failures import INTERRUPTED, PIPE_CLOSED, USAGE, CommandError
+from greenbeat.cli.failures import FAILED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError
 from greenbeat.cli.terminal import tell
 
 COMMANDS = {
@@ -51,29 +50,37 @@ def run(words: Sequence[str]) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     """The entry point: an exit status for a command line (by default the process's own)."""
     try:
-        try:
-            status = run(sys.argv[1:] if words is None else words)
-        except SystemExit as end:
-            # argparse ends the process after --help and --version.
-            status = end.code if isinstance(end.code, int) else 0
-        sys.stdout.flush()
+        status = run(sys.argv[1:] if words is None else words)
+    except SystemExit as end:
+        # argparse ends the process after --help and --version.
+        status = end.code if isinstance(end.code, int) else 0
     except CommandError as error:
-        with contextlib.suppress(BrokenPipeError):
-            sys.stdout.flush()
+        # What was printed already comes first.
+        status = _flushed(error.status)
         tell(str(error))
-        status = error.status
+        return status
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
         status = PIPE_CLOSED
-    _abandon_closed_pipes()
-    return status
+    except OSError as error:
+        tell(f"the output cannot be written: {error.strerror or error}")
+        status = FAILED
+    return _flushed(status)
 
 
-def _abandon_closed_pipes() -> None:
-    """Python flushes stdout when it ends and complains if nobody reads it: then it gets the null device instead."""
+def _flushed(status: int) -> int:
+    """Write out what is still buffered; returns the status, or another one if that fails."""
+    if sys.stdout is None:
+        return status
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # Python would try again at the very end, and complain: the rest goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return PIPE_CLOSED
+        if not status:
+            tell(f"the output cannot be written: {error.strerror or error}")
+            return FAILED
+    return status
