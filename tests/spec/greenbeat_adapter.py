@@ -1,8 +1,8 @@
 """The official suite's adapter for Greenbeat.
 
 Calls go by words (see `greenbeat.runtime.wordcalls`), because scripts pass signalling NaNs as arguments and look at the
-payloads of results. With `fuel_slice` they are resumable calls that get so much fuel at a time; those take Python values, so
-functions with an f32 among their values are called by words all the same.
+payloads of results. With `fuel_slice` they are resumable calls that get so much fuel at a time; those take Python values,
+so functions with an f32 among their values are called by words all the same.
 """
 
 from __future__ import annotations
