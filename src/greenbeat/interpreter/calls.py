@@ -1,8 +1,8 @@
 """Handlers of calls and returns: frames are built in place, in the caller's operands.
 
     0          8         12          16             24       28
-    │ handler  │ frame   │ header    │ entry          │                   call of a translated function of this module
-    │ handler  │ frame   │ header    │ function index │                   call_unlinked: becomes the above at its first run
+    │ handler  │ frame   │ header    │ entry          │ call itself │     call of a translated function of this module
+    │ handler  │ frame   │ header    │ function index │ call itself │     call_unlinked: becomes the above at its first run
     │ handler  │ frame   │ index     │      │ frame   │                   call_import
     │ handler  │ frame   │ index's slot │ signature   │ table  │ header │ 64-bit? │ frame    call_indirect
     │ handler  │ header  │ result's slot or count     │ first result's slot │       return
@@ -77,6 +77,8 @@ from greenbeat.runtime.layout import (
 def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]: ...
 
 
+# Where a call's cell holds the handler it has once the callee is translated, and its size.
+CALL_ITSELF, CALL_SIZE = 24, 32
 SAVED = 32  # bytes of the words behind the arguments of a call that leaves the instance
 
 
@@ -110,14 +112,14 @@ def call(
     header = sp + load(u32, ip, FIRST)
     if unlikely(frame > task.limit):
         return tail(call_slow(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-    store(header, ip + 24)
+    store(header, ip + CALL_SIZE)
     store(header, sp, 8)
     enter(load(ptr[u8], ip, 16), frame, memory, length, instance, accumulator, float_accumulator)
 
 
 @lru_cache(maxsize=None)
 def call_unlinked(variant):
-    """The first run of a call: translate the callee if need be, turn this cell into `call`, and run it."""
+    """The first run of a call: translate the callee if need be, turn this cell into the call it is, and run it."""
 
     @cold_handler
     def run_call_unlinked(
@@ -129,8 +131,9 @@ def call_unlinked(variant):
         if entry is None:
             trap(TRAP_STACK)
         store(ip, entry, 16)
-        atomic_store(cast(ptr[HANDLER], ip), call, "release")
-        return tail(call(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+        linked = load(HANDLER, ip, CALL_ITSELF)
+        atomic_store(cast(ptr[HANDLER], ip), linked, "release")
+        return tail(linked(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
     return run_call_unlinked
 

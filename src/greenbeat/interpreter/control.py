@@ -25,6 +25,7 @@ from greenbeat.interpreter.handlers import (
     branch_user_of,
     fused_branch_base,
     handlers,
+    step_base,
     swapped_comparison,
 )
 from greenbeat.interpreter.returns import return_from
@@ -38,8 +39,10 @@ from greenbeat.interpreter.translation import (
     emit,
     flush,
     forget_use,
+    local_slot,
     move_plain,
     operand_slot,
+    overwritten,
     set_in_slot,
     settle,
     slot_of,
@@ -198,8 +201,15 @@ def branch_from(v: ptr[Validator], target: ptr[Control], base: u32, always: bool
     if target.kind == FUNCTION_BODY:
         return_from(v, base, always)
     else:
+        copied = is_copied(v, target, base)
         move_operands(v, target, base)
-        jump(v, target, is_copied(v, target, base))
+        jump(v, target, copied and alone(v))
+
+
+@native
+def alone(v: ptr[Validator]) -> bool:
+    """Whether the last cell is a plain copy of one operand."""
+    return state(v).copied != NONE
 
 
 @native
@@ -224,6 +234,7 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
     condition = t.condition
     condition.negated = negated
     condition.fused = 0
+    condition.step = 0
     if opcode == I32_EQZ and t.last != NONE and t.last_opcode != 0 and (t.entries + height).kind == IN_SLOT:
         if t.integer.slot == operand_slot(t, height):
             cell = t.code + t.last
@@ -273,9 +284,21 @@ def fuse_comparison(v: ptr[Validator]) -> None:
     """The same for what the comparison that was taken out compares."""
     t = state(v)
     condition = t.condition
+    opcode, side = condition.opcode, t.compared_side
+    if t.compared_step != 0:
+        # Moves may come between; nobody may be waiting for the local's new value in them.
+        if t.local_uses[t.compared_step - 1] != 0:
+            return
+        third = u32(condition.second) if side == SIDE_CONSTANT else condition.first
+        condition.fused = u32(step_base[branch_user_of[opcode * USER_DIGITS + (0 if condition.arity == 1 else side)]])
+        if condition.fused != 0:
+            condition.step = t.compared_step
+            condition.third = third
+            condition.first = load(u32, t.code + t.compared, 12)
+            condition.second = u64(load(u32, t.code + t.compared, 16))
+        return
     if t.compared_maker == 0:
         return
-    opcode, side = condition.opcode, t.compared_side
     if side == SIDE_RIGHT:
         opcode, side = u32(swapped_comparison[opcode]), u32(SIDE_LEFT)
     third = u32(condition.second) if side == SIDE_CONSTANT else condition.first
@@ -292,10 +315,15 @@ def branch_on_condition(v: ptr[Validator], flipped: bool, backward: bool) -> u32
     negated = condition.negated != flipped
     if condition.fused != 0:
         place = t.size + 8
-        pair = emit(v, condition.fused + u32(negated) * 2 + u32(backward), 24)
+        pair = emit(v, condition.fused + u32(negated) * 2 + u32(backward), u32(24) if condition.step == 0 else u32(32))
         store(pair, condition.first, 12)
         store(pair, u32(condition.second), 16)
         store(pair, condition.third, 20)
+        if condition.step != 0:
+            slot = local_slot(v, condition.step - 1)
+            store(pair, u64(slot), 24)
+            overwritten(t, slot)
+            t.integer.slot = slot
         t.integer.cell = NONE
         t.real.cell = NONE
         return place
@@ -416,7 +444,7 @@ def begin_else(v: ptr[Validator]) -> None:
     if control.reachable:
         copied = is_copied(v, control, control.height)
         flush(v, control.height + result_count(control))
-        jump(v, control, copied)
+        jump(v, control, copied and alone(v))
     end_run(v)
     bind(v, control.otherwise)
     control.otherwise = 0

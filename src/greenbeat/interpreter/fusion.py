@@ -15,6 +15,7 @@ them. A pair that does not exist costs one dispatch more, nothing else.
 from functools import lru_cache
 
 from greenbeat.interpreter.arithmetic import INVERSE, slots_at
+from greenbeat.interpreter.calls import CALL_SIZE, call_slow, enter
 from greenbeat.interpreter.convention import (
     ACCUMULATOR,
     FIRST,
@@ -24,11 +25,13 @@ from greenbeat.interpreter.convention import (
     SLOT,
     finish,
     handler,
+    is_float,
     proceed,
     read,
+    widen,
 )
 from greenbeat.interpreter.poll import poll
-from greenbeat.native import i32, i64, inline, load, ptr, store, tail, u8, u32, u64, unlikely, v128
+from greenbeat.native import i32, i64, inline, load, ptr, store, tail, u8, u32, u64, unlikely, v128, vector_of
 from greenbeat.runtime.layout import Instance, Task
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
 
@@ -54,6 +57,7 @@ def _loads(names):
 MAKERS = [
     *_operations("i32.add i32.mul i32.and", _any),
     *_operations("i32.sub i32.xor i32.or", _slots),
+    *_operations("i32.sub", [_SI]),
     *_operations("i32.shl i32.shr_u i32.shr_s i32.rotl", _constant),
     *_operations("i64.add i64.and", _any),
     *_operations("i64.xor i64.mul", _slots),
@@ -82,6 +86,11 @@ BRANCH_USERS = [
     *((BY_NAME[f"i32.{n}"], s) for n in "eq ne lt_u lt_s gt_u gt_s ge_u ge_s le_u le_s".split() for s in (LEFT, CONSTANT)),
     (BY_NAME["i32.eqz"], None),
 ]
+
+# Makers of a call's last argument; COPY is a local's, whatever its type.
+COPY = None
+CALL_MAKERS = [COPY, *((BY_NAME[n], *_SI) for n in ("i32.add", "i32.sub"))]
+STEP = (BY_NAME["i32.add"], *_SI)
 
 _ADDRESSES = {BY_NAME[n] for n in "i32.add i32.shl i32.and i32.load i32.wrap_i64".split()}
 _TESTED = {BY_NAME[n] for n in "i32.and i32.load i32.load8_u i32.load16_u i32.add i32.shr_u".split()}
@@ -226,3 +235,90 @@ def _fused_branch(maker, opcode, side, negated, backward):
         return proceed(ip + 24, accumulator, float_accumulator)
 
     return run_fused_branch
+
+
+@lru_cache(maxsize=None)
+def fused_step(opcode, side, negated, backward):
+    """A loop's counter: add a constant to a local, compare it and branch. The local is at 24; the cell is 32 bytes.
+
+        local.get, i32.const, i32.add, local.tee, ..., i32.ne, br_if
+    """
+    if negated and opcode in INVERSE:
+        return fused_step(INVERSE[opcode], side, False, backward)
+
+    @handler
+    def run_fused_step(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = made(STEP, ip, sp, memory, accumulator, float_accumulator)
+        wide = widen(i32, value)
+        if side is None:
+            holds = OPERATIONS[opcode].meaning(value)
+        else:
+            holds = used(opcode, side, value, ip, sp, accumulator, float_accumulator)
+        store(sp, wide, load(u32, ip, 24))
+        taken = holds if not negated else not holds
+        if taken:
+            target = ip + RESULT + load(i32, ip, RESULT)
+            if backward:
+                if unlikely(task.pulse != 0):
+                    return tail(poll(target, sp, memory, length, task, instance, wide, fuel, float_accumulator))
+            return proceed(target, wide, float_accumulator)
+        return proceed(ip + 32, wide, float_accumulator)
+
+    return run_fused_step
+
+
+@lru_cache(maxsize=None)
+def fused_return(maker):
+    """A maker and a return of what it makes; the header stands where the result's slot would."""
+    native_type = LOADS[maker[0]].value if maker[0] in LOADS else OPERATIONS[maker[0]].result
+
+    @handler
+    def run_fused_return(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = made(maker, ip, sp, memory, accumulator, float_accumulator)
+        header = sp + load(u32, ip, RESULT)
+        following, caller = load(ptr[u8], header), load(ptr[u8], header, 8)
+        if is_float(native_type):
+            store(sp, value)
+            enter(following, caller, memory, length, instance, accumulator, vector_of(value))
+        else:
+            store(sp, widen(native_type, value))
+            enter(following, caller, memory, length, instance, widen(native_type, value), float_accumulator)
+
+    return run_fused_return
+
+
+@lru_cache(maxsize=None)
+def fused_call(maker):
+    """A maker of the last argument and a call: the maker's words stand behind the call's, at the same distances.
+
+        0          8         12          16       24            32      36       40
+        │ handler  │ frame   │ header    │ entry  │ call itself │ slot  │ first  │ second │
+    """
+    size = CALL_SIZE + 16
+
+    @handler
+    def run_fused_call(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        frame = sp + load(u32, ip, RESULT)
+        if unlikely(frame > task.limit):
+            return tail(call_slow(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+        words = ip + (CALL_SIZE - RESULT)
+        if maker is COPY:
+            store(sp, load(u64, sp, load(u32, words, FIRST)), load(u32, words, RESULT))
+        else:
+            value = made(maker, words, sp, memory, accumulator, float_accumulator)
+            store(sp, u64(u32(value)), load(u32, words, RESULT))
+        header = sp + load(u32, ip, FIRST)
+        store(header, ip + size)
+        store(header, sp, 8)
+        enter(load(ptr[u8], ip, 16), frame, memory, length, instance, accumulator, float_accumulator)
+
+    return run_fused_call

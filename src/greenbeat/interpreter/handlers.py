@@ -106,6 +106,7 @@ for _opcode, _access in STORES.items():
 
 _classes = [(k.name, k) for k in variables.CLASSES]
 COPY_PLAIN = family([("copy.plain", variables.copy_plain)])
+COPY_TWO_PLAIN = family([("copy.two.plain", variables.copy_two_plain)])
 CONSTANT_PLAIN = family([("constant.plain", variables.constant_plain)])
 # The next ones are numbered by class: i32, i64, f32, f64.
 COPY = family((f"copy.{n}{'.s' if s else ''}", variables.copy(k, s)) for n, k in _classes for s in (False, True))
@@ -219,6 +220,22 @@ for _m, _maker in enumerate(fusion.MAKERS, 1):
                 for k in (False, True)
             )
 
+_fused_return = [0, *(family([(f"{_maker_name(m)}+return", fusion.fused_return(m))]) for m in fusion.MAKERS)]
+# By maker; a local's copy is the maker 0.
+_fused_call = [0] * (len(fusion.MAKERS) + 1)
+for _maker in fusion.CALL_MAKERS:
+    _m = 0 if _maker is fusion.COPY else fusion.MAKERS.index(_maker) + 1
+    _name = "copy" if _maker is fusion.COPY else _maker_name(_maker)
+    _fused_call[_m] = family([(f"{_name}+call", fusion.fused_call(_maker))])
+STEP = fusion.MAKERS.index(fusion.STEP) + 1
+_step_base = [0] * BRANCH_USERS
+for _u, _user in enumerate(fusion.BRANCH_USERS, 1):
+    _step_base[_u] = family(
+        (f"step+br_{'un' if n else ''}{'loop' if k else 'if'}.{OPERATIONS[_user[0]].name}.{_user[1]}", fusion.fused_step(*_user, n, k))
+        for n in (False, True)
+        for k in (False, True)
+    )
+
 # ---------------------------------------------------------------- the tables native code uses
 
 handlers = table(HANDLER, functions, name="handlers")
@@ -232,3 +249,6 @@ branch_user_of = table(u8, _branch_user_of, name="branch_user_of")
 fused_base = table(u16, _fused_base, name="fused_base")
 fused_branch_base = table(u16, _fused_branch_base, name="fused_branch_base")
 swapped_comparison = table(u8, [arithmetic.SWAPPED.get(o, 0) for o in range(OPCODES)], name="swapped_comparison")
+fused_return = table(u16, _fused_return, name="fused_return")
+fused_call = table(u16, _fused_call, name="fused_call")
+step_base = table(u16, _step_base, name="step_base")

@@ -1,6 +1,8 @@
 """Translation of calls and returns: where arguments and results are."""
 
+from greenbeat.interpreter.calls import CALL_ITSELF, CALL_SIZE
 from greenbeat.interpreter.handlers import (
+    CALL,
     CALL_IMPORT,
     CALL_INDIRECT,
     CALL_REF,
@@ -11,6 +13,9 @@ from greenbeat.interpreter.handlers import (
     TAIL_CALL,
     TAIL_CALL_INDIRECT,
     TAIL_CALL_REF,
+    fused_call,
+    fused_return,
+    handlers,
 )
 from greenbeat.interpreter.handlers import (
     CONSTANT as CONSTANT_CELL,
@@ -18,9 +23,12 @@ from greenbeat.interpreter.handlers import (
 from greenbeat.interpreter.translation import (
     FROM_ACCUMULATOR,
     FROM_IMMEDIATE,
+    IN_SLOT,
+    LOCAL,
     NONE,
     class_of,
     emit,
+    forget_use,
     is_real,
     operand_slot,
     set_in_slot,
@@ -30,8 +38,8 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.interpreter.values import load_constant
-from greenbeat.native import native, ptr, store, u32, u64
+from greenbeat.interpreter.values import PAIR_SIZE, become_pair, from_last, load_constant
+from greenbeat.native import load, native, ptr, store, u32, u64
 from greenbeat.runtime.layout import SLOT, SignatureType
 from greenbeat.wasm.validator import Validator
 from greenbeat.wasm.valuetypes import I32
@@ -58,6 +66,10 @@ def return_from(v: ptr[Validator], base: u32, always: bool) -> None:
             constant = emit(v, CONSTANT_CELL + class_of(kind) * 2, 24)
             store(constant, bits, 16)
             source = FROM_ACCUMULATOR
+        elif always and t.last_maker != 0 and from_last(v, base, source, is_real(kind)):
+            become_pair(v, u32(fused_return[t.last_maker]), 0, t.header)
+            t.last = NONE
+            return
         elif always:
             take(v, base, source, is_real(kind))
         cell = emit(v, RETURN_VALUE + class_of(kind) * 2 + source, 16)
@@ -98,20 +110,57 @@ def call(v: ptr[Validator], index: u32, signature: ptr[SignatureType]) -> None:
 def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureType]) -> None:
     """Append a call whose arguments, and results, are from `base` on."""
     t = state(v)
-    settle(v, base, base + signature.param_count)
     frame = operand_slot(t, base)
     if index < v.module.imported_functions:
-        cell = emit(v, CALL_IMPORT, 24)
-        store(cell, frame, 8)
-        store(cell, index, 12)
-        store(cell, u32(0), 16)
-        store(cell, frame, 20)
+        settle(v, base, base + signature.param_count)
+        imported = emit(v, CALL_IMPORT, 24)
+        store(imported, frame, 8)
+        store(imported, index, 12)
+        store(imported, u32(0), 16)
+        store(imported, frame, 20)
     else:
-        cell = emit(v, CALL_UNLINKED + t.variant, 24)
+        last = base + signature.param_count - 1
+        pair, first, second = u32(0), u32(0), u32(0)
+        if signature.param_count != 0:
+            pair = call_pair(v, last)
+            if pair != 0:
+                if (t.entries + last).kind == LOCAL:
+                    first = slot_of(v, last)
+                    forget_use(v, last)
+                else:
+                    first = load(u32, t.code + t.last, 12)
+                    second = load(u32, t.code + t.last, 16)
+                    t.size = t.last
+                    t.copied = NONE
+                set_in_slot(v, last)
+                settle(v, base, last)
+            else:
+                settle(v, base, last + 1)
+        size = u32(CALL_SIZE)
+        if pair != 0:
+            size += PAIR_SIZE - 8
+        cell = emit(v, CALL_UNLINKED + t.variant, size)
         store(cell, frame, 8)
         store(cell, frame + signature.param_count * SLOT, 12)
         store(cell, u64(index), 16)
+        store(cell, handlers[CALL], CALL_ITSELF)
+        if pair != 0:
+            store(cell, handlers[pair], CALL_ITSELF)
+            store(cell, operand_slot(t, last), 32)
+            store(cell, first, 36)
+            store(cell, u64(second), 40)
     results_arrive(v, base, signature)
+
+
+@native
+def call_pair(v: ptr[Validator], height: u32) -> u32:
+    """The number of a call that makes its last argument, at a height, itself; 0 if there is none."""
+    t = state(v)
+    if (t.entries + height).kind == LOCAL:
+        return u32(fused_call[0])
+    if t.last_maker == 0 or (t.entries + height).kind != IN_SLOT or t.integer.cell != t.last:
+        return 0
+    return u32(fused_call[t.last_maker]) if t.integer.slot == operand_slot(t, height) else u32(0)
 
 
 @native

@@ -12,7 +12,7 @@ mirrors, so that the next reader can take the value from there; if that reader i
 is turned into its variant that leaves the slot alone.
 """
 
-from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, handlers
+from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN, handlers
 from greenbeat.native import cast, extern, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT
 from greenbeat.wasm.validator import Validator, no_memory
@@ -63,6 +63,8 @@ class Condition:
     # The number of the handlers of a pair that the comparison's maker is part of too, or 0; its third word.
     fused: u32
     third: u32
+    # A local that the branch steps first, plus 1, or 0.
+    step: u32
 
 
 @struct
@@ -96,6 +98,12 @@ class Translation:
     compared: u32
     compared_maker: u32
     compared_side: u32
+    # The last cell, if it adds a constant to a local; for a comparison of that local with no cell between: the local plus 1.
+    stepped: u32
+    stepped_local: u32
+    compared_step: u32
+    # The last cell, if it is a plain copy that a second one can join.
+    copied: u32
     # One for integers and references, one for floats.
     integer: Mirror
     real: Mirror
@@ -142,6 +150,8 @@ def emit(v: ptr[Validator], number: u32, size: u32) -> ptr[u8]:
     t.last = NONE
     t.last_opcode = 0
     t.last_maker = 0
+    t.copied = NONE
+    t.stepped = NONE
     return cell
 
 
@@ -156,6 +166,8 @@ def barrier(v: ptr[Validator]) -> None:
     t.last = NONE
     t.last_opcode = 0
     t.last_maker = 0
+    t.copied = NONE
+    t.stepped = NONE
 
 
 # ---------------------------------------------------------------- slots and entries
@@ -272,9 +284,25 @@ def move_plain(v: ptr[Validator], height: u32, slot: u32) -> None:
     else:
         source = slot_of(v, height)
         if source != slot:
-            cell = emit(v, COPY_PLAIN, 16)
-            store(cell, slot, 8)
-            store(cell, source, 12)
+            copy_plain(v, source, slot)
+
+
+@native
+def copy_plain(v: ptr[Validator], source: u32, slot: u32) -> None:
+    """Write a cell that copies a slot to another, or let the last cell do it."""
+    t = state(v)
+    if t.copied != NONE:
+        at = t.copied
+        t.size = at
+        cell = emit(v, COPY_TWO_PLAIN, 24)
+        store(cell, slot, 16)
+        store(cell, source, 20)
+    else:
+        at = t.size
+        cell = emit(v, COPY_PLAIN, 16)
+        store(cell, slot, 8)
+        store(cell, source, 12)
+        t.copied = at
 
 
 @native

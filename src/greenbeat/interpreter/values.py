@@ -16,6 +16,7 @@ from greenbeat.interpreter.handlers import (
     user_of,
     MAKER_DIGITS,
     USER_DIGITS,
+    STEP,
     USERS,
     fused_base,
 )
@@ -93,6 +94,9 @@ def assign_local(v: ptr[Validator], height: u32, index: u32) -> bool:
     mirror = mirror_of(t, real)
     if entry.kind == IN_SLOT and t.last != NONE and t.last == mirror.cell and mirror.slot == operand_slot(t, height):
         cell, number = mirror.cell, mirror.number
+        if t.last_maker == STEP:
+            t.stepped = cell
+            t.stepped_local = index
         overwritten(t, slot)
         store(t.code + cell, slot, 8)
         mirror.slot = slot
@@ -178,6 +182,10 @@ def binary(v: ptr[Validator], opcode: u32) -> None:
         side = u32(SIDE_CONSTANT) if right_source == FROM_IMMEDIATE else u32(SIDE_LEFT)
     elif from_last(v, right, right_source, real):
         side = SIDE_RIGHT
+    step = stepped_by_last(v, left, left_source)
+    if step != 0:
+        compared = t.stepped
+        side = u32(SIDE_CONSTANT) if right_source == FROM_IMMEDIATE else u32(SIDE_LEFT)
     left_slot, right_slot = slot_of(v, left), slot_of(v, right)
     first = right_slot if left_source != FROM_SLOT else left_slot
     second = u64(right_slot)
@@ -191,7 +199,7 @@ def binary(v: ptr[Validator], opcode: u32) -> None:
     store(cell, first, 12)
     store(cell, second, 16)
     note_comparison(v, opcode, 2, variant)
-    note_compared(v, compared, maker, side)
+    note_compared(v, compared, maker, side, step)
     if kind != I64 or second <= 0xFFFF_FFFF:
         t.last_maker = u32(maker_of[opcode * MAKER_DIGITS + variant])
 
@@ -209,11 +217,14 @@ def unary(v: ptr[Validator], opcode: u32) -> None:
     t = state(v)
     compared, maker = t.last, t.last_maker
     side = u32(SIDE_LEFT) if from_last(v, height, source, real) else u32(NONE)
+    step = stepped_by_last(v, height, source)
+    if step != 0:
+        compared = t.stepped
     take(v, height, source, real)
     cell = produce(v, height, u32(operation_base[opcode]) + source * 2, 16, is_real(u32(result_of[opcode])))
     store(cell, slot, 12)
     note_comparison(v, opcode, 1, source)
-    note_compared(v, compared, maker, side)
+    note_compared(v, compared, maker, side, step)
     t.last_maker = u32(maker_of[opcode * MAKER_DIGITS + source])
 
 
@@ -231,12 +242,23 @@ def note_comparison(v, opcode, arity, variant):
 
 
 @inline
-def note_compared(v, compared, maker, side):
+def note_compared(v, compared, maker, side, step):
     """Remember what a comparison compares, if that is what the cell before it made."""
     t = state(v)
     t.compared = compared
     t.compared_maker = u32(0) if side == NONE else maker
     t.compared_side = side
+    t.compared_step = step
+
+
+@native
+def stepped_by_last(v: ptr[Validator], height: u32, source: u32) -> u32:
+    """If the operand at a height is a local that the last cell stepped: the local plus 1, else 0."""
+    t = state(v)
+    entry = t.entries + height
+    if t.stepped == NONE or source != FROM_ACCUMULATOR or entry.kind != LOCAL or entry.index != t.stepped_local:
+        return 0
+    return t.stepped_local + 1
 
 
 @native

@@ -51,6 +51,17 @@ def copy_plain(
 
 
 @handler
+def copy_two_plain(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    """Two copies, one after the other: the second's words follow the first's."""
+    store(sp, load(u64, sp, load(u32, ip, FIRST)), load(u32, ip, RESULT))
+    store(sp, load(u64, sp, load(u32, ip, 20)), load(u32, ip, SECOND))
+    proceed(ip + 24, accumulator, float_accumulator)
+
+
+@handler
 def constant_plain(
     ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
     float_accumulator: v128,
