@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 _LABEL = re.compile(r'^"?([^\s"#;]+)"?:')
-_COMMENT = re.compile(r"\s(?:#|//|;).*$")
+_X86_COMMENT, _ARM_COMMENT = re.compile(r"\s#.*$"), re.compile(r"\s(?://|;).*$")
 _X86_CONDITION = re.compile(r"j(?!mp)[a-z]+$")
 _ARM_CONDITIONS = ("b.", "cbz", "cbnz", "tbz", "tbnz")
 _PAIRS = ("ldp", "stp", "ldnp", "stnp")
@@ -51,12 +51,13 @@ class Assembly:
         self.x86 = x86
         self.instructions: list[_Instruction] = []
         self.labels: dict[str, int] = {}
+        comment = _X86_COMMENT if x86 else _ARM_COMMENT
         for line in text.splitlines():
             label = _LABEL.match(line)
             if label:
                 self.labels[label[1]] = len(self.instructions)
                 continue
-            words = _COMMENT.sub("", line).strip().split(None, 1)
+            words = comment.sub("", line).strip().split(None, 1)
             if not line[:1].isspace() or not words or words[0][0] in ".#;/":
                 continue
             if words[0] == "rex64":

@@ -1,0 +1,47 @@
+"""`greenbeat bench`: the list of benches, and the table of handlers."""
+
+import json
+
+import pytest
+
+from greenbeat.cli.handlers.report import Mix, weighted
+
+from .command import Command
+
+
+def test_the_list(greenbeat: Command) -> None:
+    outcome = greenbeat("bench")
+    assert outcome.status == 0
+    assert {"handlers", "interpreters", "startup"} <= {line.split()[0] for line in outcome.out.splitlines()}
+    assert greenbeat("bench", "nothing").status == 2
+
+
+def test_without_the_source_tree(greenbeat: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("greenbeat.cli.bench.source_tree", lambda: None)
+    outcome = greenbeat("bench")
+    assert (outcome.status, "the benchmarks are in the source tree" in outcome.err) == (127, True)
+
+
+def test_weights() -> None:
+    mix = Mix("mix", [3, 1, 5], 100)
+    assert weighted([[10, 0, 0], [20, 1, 2], None], mix) == (12.5, 0.25, 0.5)
+
+
+def test_handlers_beside_the_seeds_figures(greenbeat: Command) -> None:
+    """The promise: fewer stack operands than tinywasm's best, and no more pushes, wherever it has figures."""
+    found = json.loads(greenbeat("bench", "handlers", "--json").out)
+    assert [target["name"] for target in found["targets"]] == [
+        "x86-64 System V",
+        "x86-64 Windows",
+        "AArch64",
+        "arm64_32",
+    ]
+    for mix in found["mixes"]:
+        assert 0 < mix["dispatches"] < mix["instructions"]
+        for target in found["targets"]:
+            instructions, stack, pushes = target["weighted"][mix["name"]]
+            if target["tinywasm"]:
+                theirs = target["tinywasm"]
+                assert instructions < theirs[0]
+                assert stack < theirs[1]
+                assert pushes <= theirs[2]
