@@ -65,6 +65,7 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
         task.trap = TRAP_STACK
         task.status = TRAPPED
         task.ip = cast(ptr[u8], 0)
+        task.sp = frame
         task.instance = instance
         return TRAPPED
     store(header, cast(ptr[u8], leave_cells))

@@ -285,6 +285,11 @@ def move_plain(v: ptr[Validator], height: u32, slot: u32) -> None:
         source = slot_of(v, height)
         if source != slot:
             copy_plain(v, source, slot)
+            # A cell reads the slot from now on: whoever takes the value from the accumulator later, it must be written.
+            if t.integer.slot == source:
+                t.integer.cell = NONE
+            if t.real.slot == source:
+                t.real.cell = NONE
 
 
 @native

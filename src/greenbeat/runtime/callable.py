@@ -4,8 +4,8 @@
                                                                            │
               the thread's task ─▶ │ frames of waiting calls │ top ▶ frame │ ...
 
-`enter` puts the limits of the callee's instance into the task, marks the instance as busy in this thread, and takes both back
-however the call ends. A call made by a host function saves what the task was doing and goes on above it.
+`enter` puts the limits of the callee's instance into the task, marks the instance as busy in this thread, and takes
+both back however the call ends. A call made by a host function saves what the task was doing and goes on above it.
 """
 
 from greenbeat.interpreter.enter import run
@@ -212,7 +212,12 @@ def enter(
 ) -> u32:
     """Run a function whose arguments are in slots at `frame`; FINISHED, or RAISED with an exception set."""
     if unlikely(target.kind != GUEST):
-        return RAISED if call_host(task, target, frame) != 0 else u32(FINISHED)
+        # No guest calls it: an exception goes through no frames, whatever the task ran before.
+        ip = task.ip
+        task.ip = None
+        raised = call_host(task, target, frame) != 0
+        task.ip = ip
+        return RAISED if raised else u32(FINISHED)
     instance = target.instance
     busy = instance.task
     if unlikely(busy is not None) and busy != thread.driver:
@@ -331,7 +336,8 @@ def exported_function(instance: ptr[Instance], index: u32, name: ptr[Object]) ->
 
 @export
 def create_types(types: ptr[ptr[void]]) -> u32:
-    """Make the Python types that are written in native code: Group, Handle, MemoryHandle, Function; 0 with an exception set."""
+    """Make the Python types that are written in native code: Group, Handle, MemoryHandle, Function; 0 with an exception
+    set."""
     good = create_group_type() and create_handle_types() and create_function_type(call_function)
     types[0] = group_type[0]
     types[1] = handle_type[0]
