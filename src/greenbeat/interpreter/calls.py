@@ -5,6 +5,7 @@
     │ handler  │ frame   │ header    │ function index │ call itself │     call_unlinked: becomes the above at its first run
     │ handler  │ frame   │ index     │      │ frame   │                   call_import
     │ handler  │ frame   │ index's slot │ signature   │ table  │ header │ 64-bit? │ frame    call_indirect
+    │ ...                                              │ own header │     │ frame             the ends of tail calls
     │ handler  │ header  │ result's slot or count     │ first result's slot │       return
 
 `frame` is where the callee's frame starts, `header` where its header is, both from the caller's `sp` (in a return, the header
@@ -12,6 +13,9 @@ from its own); `call_ref` is a `call_indirect` with the reference's slot. A call
 
     frame ─▶ │ arguments, later results │ ip │ sp │ instance │ signature │ copied arguments │ header ...
                                                                          └─ the callee's sp
+
+A tail call that leaves the instance takes its frame away first: those words say how to come back to the caller's caller, unless
+that is in another instance already and they are there.
 """
 
 from functools import lru_cache
@@ -272,10 +276,12 @@ def return_foreign(
     saved = sp - SAVED
     signature = load(ptr[SignatureType], saved, 24)
     caller = load(ptr[Instance], saved, 16)
-    copy(saved - wider(signature), sp, u64(signature.result_count) * 8)
+    results = saved - wider(signature)
+    copy(results, sp, u64(signature.result_count) * 8)
     task.instance = caller
+    base, size = memory_of(caller)
     back, frame = load(ptr[u8], saved), load(ptr[u8], saved, 8)
-    return tail(after_call(back, frame, memory, length, task, caller, accumulator, fuel, float_accumulator))
+    enter(back, frame, base, size, caller, load(u64, results), vector_of(load(f64, results)))
 
 
 @handler
@@ -412,28 +418,83 @@ def tail_call(variant):
     return run_tail_call
 
 
+@native(shared=True, noinline=True)
+def replace_foreign(
+    ip: ptr[u8], sp: ptr[u8], task: ptr[Task], instance: ptr[Instance], target: ptr[FunctionInstance]
+) -> ptr[u8]:
+    """Lay out a tail call of a guest in another instance, whose arguments are at `task.top`; returns the callee's frame."""
+    own = sp + load(u32, ip - 12)
+    following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
+    signature = target.signature
+    size = u64(signature.param_count) * 8
+    inner = sp
+    if cast(u64, following) == cast(u64, foreign_cells):
+        move(inner, task.top, size)
+    else:
+        saved = sp + wider(signature)
+        inner = saved + SAVED
+        # First the arguments: they may be where the words go.
+        move(inner, task.top, size)
+        store(saved, following)
+        store(saved, caller, 8)
+        store(saved, instance, 16)
+        store(saved, signature, 24)
+    store(inner, cast(ptr[u8], foreign_cells), size)
+    store(inner, inner, size + 8)
+    return inner
+
+
+@handler
+def tail_call_target(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    """The tail call that `call_target` is a call of. The host's results are returned by the cells that follow."""
+    target = cast(ptr[FunctionInstance], accumulator)
+    if target.kind == HOST:
+        return tail(call_target(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+    other = target.instance
+    entry = ensure_translated(other.module, target.function, task.mode | other.bounds)
+    if entry is None:
+        trap(TRAP_STACK)
+    inner = replace_foreign(ip, sp, task, instance, target)
+    task.instance = other
+    following = next_handler(entry)
+    base, size = memory_of(other)
+    return tail(following(entry, inner, base, size, task, other, accumulator, fuel, float_accumulator))
+
+
+@handler
+def tail_call_import(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
+    float_accumulator: v128,
+) -> None:  # fmt: skip
+    """`return_call` of an imported function; the cell is that of the call, longer by the own header."""
+    if unlikely(task.pulse != 0):
+        return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+    task.top = sp + load(u32, ip, RESULT)
+    target = cast(u64, instance.imports[load(u32, ip, FIRST)])
+    return tail(tail_call_target(ip + 32, sp, memory, length, task, instance, target, fuel, float_accumulator))
+
+
 @lru_cache(maxsize=None)
 def tail_call_dynamic(by_reference, variant):
-    """`return_call_indirect` and `return_call_ref`.
-
-    The cell is that of the call, with the own header at 36 and the frame once more at 44. A callee outside the instance is called
-    and its results are returned by the cells that follow.
-    """
+    """`return_call_indirect` and `return_call_ref`. The cell is that of the call, longer by the own header."""
 
     @handler
     def run_tail_call_dynamic(
         ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
+        if unlikely(task.pulse != 0):
+            return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
         target = dynamic_target(SLOT, by_reference, ip, sp, instance, accumulator, float_accumulator)
         arguments = sp + load(u32, ip, RESULT)
         if unlikely(target.instance != instance):
             task.top = arguments
             return tail(
-                call_target(ip + 48, sp, memory, length, task, instance, cast(u64, target), fuel, float_accumulator)
+                tail_call_target(ip + 48, sp, memory, length, task, instance, cast(u64, target), fuel, float_accumulator)
             )
-        if unlikely(task.pulse != 0):
-            return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
         entry = ensure_translated(instance.module, target.function, variant)
         if unlikely(entry is None):
             trap(TRAP_STACK)

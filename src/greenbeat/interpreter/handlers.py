@@ -151,6 +151,7 @@ RETURN_VALUE = family(
 )
 RETURN_VALUES = family([("return.n", calls.return_values)])
 TAIL_CALL = family((f"return_call.{v}", calls.tail_call(v)) for v in range(VARIANTS))
+TAIL_CALL_IMPORT = family([("return_call.import", calls.tail_call_import)])
 TAIL_CALL_INDIRECT = family((f"return_call_indirect.{v}", calls.tail_call_dynamic(False, v)) for v in range(VARIANTS))
 TAIL_CALL_REF = family((f"return_call_ref.{v}", calls.tail_call_dynamic(True, v)) for v in range(VARIANTS))
 UNREACHABLE = family([("unreachable", services.stop_with(TRAP_UNREACHABLE))])

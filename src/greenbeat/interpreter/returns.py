@@ -11,6 +11,7 @@ from greenbeat.interpreter.handlers import (
     RETURN_VALUE,
     RETURN_VALUES,
     TAIL_CALL,
+    TAIL_CALL_IMPORT,
     TAIL_CALL_INDIRECT,
     TAIL_CALL_REF,
     fused_call,
@@ -214,14 +215,22 @@ def call_ref(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
 
 @native
 def tail_call(v: ptr[Validator], index: u32, signature: ptr[SignatureType]) -> None:
-    """`return_call`: an imported function is called, and its results returned."""
+    """`return_call`; the cells behind it return the results of a host's function."""
     t = state(v)
     base = v.height
+    settle(v, base, base + signature.param_count)
     if index < v.module.imported_functions:
-        call_at(v, base, index, signature)
+        frame = operand_slot(t, base)
+        imported = emit(v, TAIL_CALL_IMPORT, 32)
+        store(imported, frame, 8)
+        store(imported, index, 12)
+        store(imported, u32(0), 16)
+        store(imported, t.header, 20)
+        store(imported, u32(0), 24)
+        store(imported, frame, 28)
+        results_arrive(v, base, signature)
         return_from(v, base, True)
     else:
-        settle(v, base, base + signature.param_count)
         cell = emit(v, TAIL_CALL + t.variant, 24)
         store(cell, t.header, 8)
         store(cell, operand_slot(t, base), 12)
@@ -230,7 +239,7 @@ def tail_call(v: ptr[Validator], index: u32, signature: ptr[SignatureType]) -> N
 
 @native
 def tail_dynamic(v: ptr[Validator], number: u32, table: u32, signature: ptr[SignatureType]) -> None:
-    """A tail call through a table or a reference; a callee elsewhere is called, and its results returned."""
+    """A tail call through a table or a reference; the cells behind it return the results of a host's function."""
     t = state(v)
     base = v.height
     target = base + signature.param_count
