@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from greenbeat.api.call import Call
-    from greenbeat.api.function import Function
-    from greenbeat.api.function import Function as Func
+    from greenbeat.api.function import Function, Function as Func
     from greenbeat.api.globals import Global
     from greenbeat.api.instance import Instance
     from greenbeat.api.limits import Limits

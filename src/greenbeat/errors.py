@@ -6,8 +6,8 @@
     ├── Trap           the guest did something that WebAssembly stops
     └── Exhausted      a limit was reached: fuel, time, memory or stack
 
-What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument is a
-`TypeError` or a `ValueError`, as in Python.
+What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument
+is a `TypeError` or a `ValueError`, as in Python.
 """
 
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ def _with_frames(message: str, backtrace: tuple[Frame, ...]) -> str:
     return "\n  ".join([message, *(f"in {frame}" for frame in backtrace)])
 
 
-class Trap(GreenbeatError):
+class Trap(GreenbeatError):  # noqa: N818  What WebAssembly calls it.
     """The guest was stopped.
 
     Attributes:
@@ -98,7 +98,7 @@ class Trap(GreenbeatError):
         return _with_frames(self.kind, self.backtrace)
 
 
-class Exhausted(GreenbeatError):
+class Exhausted(GreenbeatError):  # noqa: N818  It says what happened to a resource.
     """A limit was reached.
 
     Attributes:

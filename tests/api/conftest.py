@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import greenbeat as gb
 import pytest
+
+import greenbeat as gb
 
 Make = Callable[..., gb.Instance]
 

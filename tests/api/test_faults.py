@@ -1,4 +1,5 @@
-"""Out-of-bounds accesses that hit guard pages, in processes of their own: what becomes of faults that are ours and that are not."""
+"""Out-of-bounds accesses that hit guard pages, in processes of their own: what becomes of faults that are ours and that
+are not."""
 
 import os
 import signal
@@ -7,8 +8,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-import greenbeat as gb
 import pytest
+
+import greenbeat as gb
 
 SOURCE = str(Path(gb.__file__).parents[1])
 GUEST = """(module (memory (export "memory") 1 100)

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import greenbeat as gb
 import pytest
+
+import greenbeat as gb
 from tests.api.conftest import Make
 
 COUNTER = """(module
@@ -84,7 +85,7 @@ def test_close(make: Make) -> None:
 
 def test_close_while_it_runs(make: Make) -> None:
     text = """(module (import "e" "f" (func $f)) (func (export "go") (result i32) (call $f) (i32.const 3)))"""
-    instance = make(text, {"e": {"f": lambda: instance.close()}})
+    instance: gb.Instance = make(text, {"e": {"f": lambda: instance.close()}})
     assert instance.exports.go() == 3
     assert instance.closed
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import greenbeat as gb
 import pytest
+
+import greenbeat as gb
 from greenbeat.api import bridge
 from tests.api.conftest import Make
 
@@ -53,7 +54,7 @@ def retained(instance: gb.Instance) -> int:
 
 
 def test_objects_stay_while_the_guest_has_them(holder: gb.Instance) -> None:
-    exports = holder.exports
+    exports: Any = holder.exports
     seen = [weakref.ref(item) for item in (Item(), Item())]
     in_table, in_global = Item(), Item()
     seen = [weakref.ref(in_table), weakref.ref(in_global)]
@@ -100,7 +101,7 @@ def test_objects_of_suspended_calls_survive_a_sweep(make: Make) -> None:
         (local.get 0)))"""
     exports = make(text).exports
     calls = [exports.slow.start(Item(), 1000) for _ in range(50)]
-    while not all([call.done or call.resume(fuel=300) for call in calls]):
+    while sum(call.done or call.resume(fuel=300) for call in calls) < len(calls):
         for _ in range(100):
             exports.id(Item())
     assert all(isinstance(call.result, Item) for call in calls)

@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import greenbeat as gb
 import pytest
+
+import greenbeat as gb
 from tests.api.conftest import Make
 
 SOURCE = str(Path(gb.__file__).parents[1])
@@ -19,9 +20,11 @@ LOOPS = """(module
   (import "env" "f" (func $f (param i32) (result i32)))
   (func (export "forever") (loop $l (br $l)))
   (func $even (export "even") (param i32) (result i32)
-    (if (result i32) (i32.eqz (local.get 0)) (then (i32.const 1)) (else (call $odd (i32.sub (local.get 0) (i32.const 1))))))
+    (if (result i32) (i32.eqz (local.get 0)) (then (i32.const 1)) (else (call $odd (i32.sub (local.get 0) (i32.const
+    1))))))
   (func $odd (param i32) (result i32)
-    (if (result i32) (i32.eqz (local.get 0)) (then (i32.const 0)) (else (call $even (i32.sub (local.get 0) (i32.const 1))))))
+    (if (result i32) (i32.eqz (local.get 0)) (then (i32.const 0)) (else (call $even (i32.sub (local.get 0) (i32.const
+    1))))))
   (func $fib (export "fib") (param i32) (result i32)
     (if (result i32) (i32.lt_s (local.get 0) (i32.const 2)) (then (local.get 0)) (else
       (i32.add (call $fib (i32.sub (local.get 0) (i32.const 1))) (call $fib (i32.sub (local.get 0) (i32.const 2)))))))
@@ -35,8 +38,8 @@ LOOPS = """(module
   (func (export "trap") (param i32) (result i32) (i32.div_s (i32.const 1) (local.get 0))))"""
 
 
-@pytest.fixture
-def exports(make: Make) -> Any:
+@pytest.fixture(name="exports")
+def make_exports(make: Make) -> Any:
     return make(LOOPS, {"env": {"f": lambda x: x}}).exports
 
 
@@ -44,7 +47,9 @@ def run(code: str, timeout: float = 60) -> str:
     """The output of a Python program in a process of its own."""
     program = f"import greenbeat as gb\nLOOPS = {LOOPS!r}\n" + textwrap.dedent(code)
     environment = {**os.environ, "PYTHONPATH": SOURCE}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=timeout, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=timeout, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -126,7 +131,7 @@ def test_resume(exports: Any) -> None:
     whole = exports.fib.start(12)
     assert whole.resume() and whole.result == 144
     for fuel in (0, -1, 2**63):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="above 0"):
             exports.fib.start(1).resume(fuel=fuel)
 
 
@@ -245,9 +250,13 @@ def test_deadline_of_resumable_calls(make: Make) -> None:
     exports = make(LOOPS, {"env": {"f": lambda x: x}}, seconds=0.1).exports
     call = exports.forever.start()
     begin = time.perf_counter()
-    with pytest.raises(gb.Exhausted, match="out of time"):
+
+    def resume_for_ever() -> None:
         while True:
             call.resume(fuel=100_000)
+
+    with pytest.raises(gb.Exhausted, match="out of time"):
+        resume_for_ever()
     assert 0.05 < time.perf_counter() - begin < 2.0
 
 

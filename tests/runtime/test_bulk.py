@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
+
 from greenbeat.native import build, ctypes_of
 from greenbeat.runtime import layout, memory, table
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 FUNCTIONS = [
     memory.new_memory,

@@ -1,12 +1,12 @@
 """The border between the Python API and the engine: native functions that take and give objects, and the native types.
 
-    FunctionType, Handle ...   made by the engine when this module is imported
-    native.new_group()         a native function by name; exceptions that it sets are raised
+FunctionType, Handle ...   made by the engine when this module is imported
+native.new_group()         a native function by name; exceptions that it sets are raised
 """
 
 import ctypes
 import os
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.engine import engine
@@ -66,7 +66,7 @@ class _Native:
 native = _Native()
 
 
-@lru_cache(maxsize=None)
+@cache
 def structure(kind: Any) -> Any:
     """The ctypes structure of a struct of the engine."""
     return ctypes_of(kind)
@@ -84,13 +84,15 @@ def _created() -> tuple[Any, ...]:
     native.create_types(places)
     made = []
     for place in places:
-        found = ctypes.cast(place, _object).value
+        found = ctypes.cast(place or 0, _object).value
         ctypes.pythonapi.Py_DecRef(_object(found))
         made.append(found)
     return (*made, native.create_call_type())
 
 
 if TYPE_CHECKING:
+    _function: Any
+    _call: Any
 
     class Handle:
         """Something native that belongs to a group."""

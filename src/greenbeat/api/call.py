@@ -1,9 +1,9 @@
 """`greenbeat.Call`: a call that runs a little at a time.
 
-    call = instance.exports.work.start(1)
-    while not call.done:
-        call.resume(fuel=10_000)
-    call.result
+call = instance.exports.work.start(1)
+while not call.done:
+call.resume(fuel=10_000)
+call.result
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
 """`greenbeat.Function`: what a guest exports, and what a host gives to guests. The type and its call are native code.
 
-    add = instance.exports.add
-    add(2, 40)                                   integers come back signed, several results as a tuple
-    twice = gb.Function(lambda x: 2 * x, ["i32"], ["i32"])
+add = instance.exports.add
+add(2, 40)                                   integers come back signed, several results as a tuple
+twice = gb.Function(lambda x: 2 * x, ["i32"], ["i32"])
 """
 
 import ctypes
@@ -38,7 +38,8 @@ class _Methods:
 
         Args:
             callable: is called with ints, floats and objects; its result must fit `results`.
-            params, results: value types (see `greenbeat.api.values`); by default what the callable's annotations say.
+            params: value types (see `greenbeat.api.values`); by default what the callable's annotations say.
+            results: value types too.
 
         Raises:
             TypeError: it is not callable, or has no types.
@@ -150,11 +151,15 @@ if TYPE_CHECKING:
     class Function:
         """A function of a guest, or of the host for guests. Called with positional arguments only."""
 
+        __name__: str
         _address: int
         _owner: Any
 
         def __init__(
-            self, callable: Callable[..., Any], params: Iterable[Any] | None = None, results: Iterable[Any] | None = None
+            self,
+            callable: Callable[..., Any],
+            params: Iterable[Any] | None = None,
+            results: Iterable[Any] | None = None,
         ) -> None: ...
         def __call__(self, /, *arguments: Any) -> Any: ...
         def start(self, *arguments: Any) -> Call: ...

@@ -1,8 +1,8 @@
 """`greenbeat.Instance`: a module come to life.
 
-    with module.instantiate({"env": {"log": print}}) as instance:
-        instance.exports.add(2, 40)
-        instance.exports["memory"].view[:4]
+with module.instantiate({"env": {"log": print}}) as instance:
+instance.exports.add(2, 40)
+instance.exports["memory"].view[:4]
 """
 
 import ctypes
@@ -54,7 +54,9 @@ class Exports(Mapping[str, Any]):
 
         def __getattr__(self, name: str) -> Any:
             known = ", ".join(printable(n, 40) for n in list(vars(self))[:20])
-            raise AttributeError(f"the instance exports no {name!r}; it exports: {known or 'nothing'}", name=name, obj=self)
+            raise AttributeError(
+                f"the instance exports no {name!r}; it exports: {known or 'nothing'}", name=name, obj=self
+            )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"exports cannot be changed: {name}")
@@ -85,7 +87,7 @@ class Instance(bridge.Handle):
 
     @property
     def fuel(self) -> int | None:
-        """What is left of its fuel; None when it is not metered. Setting it meters the calls that begin from then on."""
+        """What is left of its fuel; None when it is not metered. Setting it meters calls that begin later."""
         bridge.address_of(self)
         return int(self._native.fuel) if self._native.metered else None
 
@@ -98,7 +100,10 @@ class Instance(bridge.Handle):
         self._native.fuel = fuel or 0
 
     def close(self) -> None:
-        """Refuse all calls from now on. What the instance shares with others stays as it is; memory views stay valid."""
+        """Refuse all calls from now on.
+
+        What the instance shares with others stays as it is, and memory views stay valid.
+        """
         if self._address:
             self._native.closed = 1
 
@@ -125,7 +130,7 @@ def instantiate(module: "Module", imports: Mapping[str, Any], limits: Limits) ->
     module_address = bridge.address_of(module)
     group = native.new_group()
     native.keep(group, bridge.group_of(module))
-    addresses, given = linking.resolve(group, description.imports, imports)
+    addresses = linking.resolve(group, description.imports, imports)
     places = (ctypes.c_uint64 * (len(addresses) + 1))(*addresses)
     error = bridge.structure(InstanceError)()
     address = native.create_instance(
@@ -143,7 +148,10 @@ def instantiate(module: "Module", imports: Mapping[str, Any], limits: Limits) ->
         raise segment_trap(error)
     instance: Instance = native.new_handle(Instance, group, address)
     vars(instance).update(
-        module=module, limits=limits, _native=bridge.at(layout.Instance, address), exports=_exports(group, address, description)
+        module=module,
+        limits=limits,
+        _native=bridge.at(layout.Instance, address),
+        exports=_exports(group, address, description),
     )
     if description.start is not None:
         native.exported_function(address, description.start, description.function_name(description.start) or "start")()
@@ -162,7 +170,9 @@ def _not_made(description: Description, error: Any, limits: Limits) -> Exhausted
     """Why there is no instance."""
     if error.kind == MEMORY_LIMIT:
         kind = description.memories[error.index]
-        return Exhausted("memory", f"memory {error.index} starts with {kind.minimum} pages: the limit is {limits.memory}")
+        return Exhausted(
+            "memory", f"memory {error.index} starts with {kind.minimum} pages: the limit is {limits.memory}"
+        )
     if error.kind == TABLE_LIMIT:
         elements = description.tables[error.index].minimum
         return Exhausted("memory", f"table {error.index} starts with {elements} elements: the limit is {limits.table}")

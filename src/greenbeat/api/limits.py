@@ -22,7 +22,11 @@ def parse_size(size: int | str, what: str) -> int:
         match = _SIZE.fullmatch(size)
         if match is None or match[2].lower() not in _UNITS:
             raise ValueError(f"{what}: {size!r} is no size; write it like 65536, '64MiB' or '1GB'")
-        return int(float(match[1]) * _UNITS[match[2].lower()]) if "." in match[1] else int(match[1]) * _UNITS[match[2].lower()]
+        return (
+            int(float(match[1]) * _UNITS[match[2].lower()])
+            if "." in match[1]
+            else int(match[1]) * _UNITS[match[2].lower()]
+        )
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{what} must be an int or a str, not {size!r}")
     if size < 0:

@@ -1,12 +1,12 @@
 """Imports: what is given for each, whether it fits, and which groups come to depend on each other.
 
-    the import     what may be given                              the groups
-    func           a Function of exactly that type                 merged if references can flow through it, else kept
-                   any other callable                              the callable belongs to the new instance's group
-    memory         a Memory that is large enough                   kept
-    table          a Table of the same element type                merged
-    global         a Global of the same type                       merged if it holds references, else kept
-                   a number (constants only)                       a new global of the new group
+the import     what may be given                              the groups
+func           a Function of exactly that type                 merged if references can flow through it, else kept
+any other callable                              the callable belongs to the new instance's group
+memory         a Memory that is large enough                   kept
+table          a Table of the same element type                merged
+global         a Global of the same type                       merged if it holds references, else kept
+a number (constants only)                       a new global of the new group
 """
 
 from collections.abc import Mapping
@@ -33,23 +33,22 @@ from greenbeat.wasm.description import (
 _MISSING = object()
 
 
-def resolve(group: Any, wanted: tuple[ImportType, ...], imports: Mapping[str, Any]) -> tuple[list[int], dict[int, Any]]:
-    """Addresses for the imports, and the Python objects that were given, both by position.
+def resolve(group: Any, wanted: tuple[ImportType, ...], imports: Mapping[str, Any]) -> list[int]:
+    """The native addresses of the imports, in order.
 
     The group comes to own or keep what they are made of.
 
     Raises:
         LinkError: an import is missing or does not fit.
     """
-    addresses, objects = [], {}
-    for position, entry in enumerate(wanted):
+    addresses = []
+    for entry in wanted:
         given = _given(entry, imports)
         address = _address(group, entry, given)
         if address is None:
             raise _error(entry, _described(given))
         addresses.append(address)
-        objects[position] = given
-    return addresses, objects
+    return addresses
 
 
 def _error(entry: ImportType, found: str) -> LinkError:

@@ -5,7 +5,8 @@
     memory.view[16:20]          a memoryview of the memory itself, of its size at that moment
     np.frombuffer(memory, dtype="<u4")
 
-A memory never moves. A view taken before it grows shows the old part of it and stays valid, whatever becomes of the instance.
+A memory never moves. A view taken before it grows shows the old part of it and stays valid, whatever becomes of the
+instance.
 """
 
 import ctypes
@@ -24,7 +25,7 @@ _LARGEST = {False: 1 << 16, True: 1 << 48}
 
 
 class Memory(bridge.MemoryHandle):
-    """A memory for guests to import: `Memory(1)`, `Memory(1, maximum=10)`. Those of guests come from `instance.exports`.
+    """A memory for guests to import. Those of guests come from `instance.exports`.
 
     Args:
         minimum, maximum: sizes in pages of 64 KiB.

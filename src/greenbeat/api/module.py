@@ -98,13 +98,12 @@ class Module(bridge.Handle):
         """The contents of the custom sections with a name."""
         return list(self.description.custom_sections(name))
 
-    def instantiate(
-        self, imports: Mapping[str, Any] | None = None, *, limits: Limits | None = None
-    ) -> "Instance":
+    def instantiate(self, imports: Mapping[str, Any] | None = None, *, limits: Limits | None = None) -> "Instance":
         """Make an instance and run its start function.
 
         Args:
-            imports: by module name, then by name: callables, `Function`, `Memory`, `Table`, `Global` objects, numbers for
+            imports: by module name, then by name: callables, `Function`, `Memory`, `Table`, `Global` objects, numbers
+            for
                 constant globals. An `Instance` or its `exports` may stand for a whole module.
             limits: what the instance may use.
 

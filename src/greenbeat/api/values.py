@@ -1,7 +1,7 @@
 """Value types as users write them, and as they are told in messages.
 
-A type can be written as `gb.i32`, `gb.i64`, `gb.f32`, `gb.f64`, as a name of the text format ("externref"), or as a Python
-type: `int` is i32, `float` is f64, `object` is externref and `gb.Function` is funcref.
+A type can be written as `gb.i32`, `gb.i64`, `gb.f32`, `gb.f64`, as a name of the text format ("externref"), or as a
+Python type: `int` is i32, `float` is f64, `object` is externref and `gb.Function` is funcref.
 """
 
 import inspect
@@ -84,7 +84,9 @@ def python_type(kind: int) -> Any:
         return int
     if not is_reference(kind):
         return bytes if kind == valuetypes.V128 else float
-    return object if kind & valuetypes.HEAP_MASK == valuetypes.EXTERN and kind & valuetypes.ABSTRACT else _function_class
+    return (
+        object if kind & valuetypes.HEAP_MASK == valuetypes.EXTERN and kind & valuetypes.ABSTRACT else _function_class
+    )
 
 
 def mismatch(what: str, kind: int, value: object, cause: BaseException | None = None) -> BaseException:
@@ -153,7 +155,9 @@ def inferred_type(callable: Callable[..., Any]) -> FunctionType:
     params = []
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(f"{name}: parameter {parameter.name!r} cannot be passed by a guest: give params and results")
+            raise TypeError(
+                f"{name}: parameter {parameter.name!r} cannot be passed by a guest: give params and results"
+            )
         if parameter.annotation is parameter.empty:
             raise TypeError(f"{name}: parameter {parameter.name!r} has no annotation: give params and results")
         params.append(value_type(parameter.annotation))

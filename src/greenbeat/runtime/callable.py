@@ -158,14 +158,14 @@ def bad_argument(self: ptr[FunctionObject], position: u32, value: ptr[Object]) -
     cause = take_exception()
     drop(PyObject_CallFunction(hooks[ARGUMENT], "OiOO", self, i32(position), value, or_none(cause)))
     drop(cause)
-    return None
+    return cast(ptr[Object], 0)
 
 
 @native(noinline=True)
 def bad_count(self: ptr[FunctionObject], count: u64) -> ptr[Object]:
     """Say that the number of arguments is wrong; returns null."""
     drop(PyObject_CallFunction(hooks[ARGUMENT_COUNT], "OK", self, count))
-    return None
+    return cast(ptr[Object], 0)
 
 
 @native(noinline=True)
@@ -264,12 +264,12 @@ def many_results(signature: ptr[SignatureType], slots: ptr[u64]) -> ptr[Object]:
         return none_object[0]
     results = PyTuple_New(i64(count))
     if results is None:
-        return None
+        return cast(ptr[Object], 0)
     for i in range(count):
         item = from_slot(signature.results[i], slots + i)
         if item is None:
             Py_DecRef(results)
-            return None
+            return cast(ptr[Object], 0)
         PyTuple_SetItem(results, i64(i), item)
     return results
 
@@ -290,12 +290,12 @@ def call_function(
     target = self.target
     if unlikely(target is None):
         raise_about(self, DROPPED)
-        return None
+        return cast(ptr[Object], 0)
     signature = target.signature
     count = count_and_flag & ~u64(VECTORCALL_ROOM)
     if unlikely(keywords is not None) and PyTuple_Size(keywords) != 0:
         raise_about(self, KEYWORDS)
-        return None
+        return cast(ptr[Object], 0)
     if unlikely(count != u64(signature.param_count)):
         return bad_count(self, count)
     thread = this_thread()
@@ -307,7 +307,7 @@ def call_function(
     top = frame + (u64(signature.param_count) + u64(signature.result_count)) * SLOT
     if unlikely(top > task.stack_end - STACK_MARGIN):
         raise_exhausted(STACK, target)
-        return None
+        return cast(ptr[Object], 0)
     task.top = top
     slots = cast(ptr[u64], frame)
     for i in range(signature.param_count):
@@ -336,8 +336,7 @@ def exported_function(instance: ptr[Instance], index: u32, name: ptr[Object]) ->
 
 @export
 def create_types(types: ptr[ptr[void]]) -> u32:
-    """Make the Python types that are written in native code: Group, Handle, MemoryHandle, Function; 0 with an exception
-    set."""
+    """Make the native Python types: Group, Handle, MemoryHandle, Function; 0 with an exception set."""
     good = create_group_type() and create_handle_types() and create_function_type(call_function)
     types[0] = group_type[0]
     types[1] = handle_type[0]

@@ -10,7 +10,23 @@
 An object that goes in is retained by the group, a function of another group merges the two (see `groups.py`).
 """
 
-from greenbeat.native import bitcast, cast, export, f32, f64, i32, i64, inline, likely, native, ptr, stack, u32, u64, unlikely
+from greenbeat.native import (
+    bitcast,
+    cast,
+    export,
+    f32,
+    f64,
+    i32,
+    i64,
+    inline,
+    likely,
+    native,
+    ptr,
+    stack,
+    u32,
+    u64,
+    unlikely,
+)
 from greenbeat.runtime.functions import FunctionObject, function_type, wrap_function
 from greenbeat.runtime.groups import Group, holds_objects, merge_groups, retain
 from greenbeat.runtime.hooks import none_object

@@ -4,13 +4,13 @@
                                                           │ not ours
                                                           └──▶ whoever handled the signal before
 
-A fault is ours only if the pc lies in the code of the interpreter's handlers and the address in a registered reservation.
-Those handlers keep their state in registers, so a function with their signature can be entered in their place, with the
-registers as they were and the stack as it was when the first handler was entered: that is `fault_target`. Everything else goes to the
-earlier handler, unchanged, or to the system's default.
+A fault is ours only if the pc lies in the code of the interpreter's handlers and the address in a registered
+reservation. Those handlers keep their state in registers, so a function with their signature can be entered in their
+place, with the registers as they were and the stack as it was when the first handler was entered: that is
+`fault_target`. Everything else goes to the earlier handler, unchanged, or to the system's default.
 
-The signal handler reads the reservations without a lock. An entry is written end first and erased start first, so a reader
-sees no range that is not reserved.
+The signal handler reads the reservations without a lock. An entry is written end first and erased start first, so a
+reader sees no range that is not reserved.
 """
 
 import platform
@@ -24,7 +24,6 @@ from greenbeat.native import (
     atomic_load,
     atomic_store,
     cast,
-    extern,
     function,
     i32,
     native,
@@ -35,13 +34,14 @@ from greenbeat.native import (
     u8,
     u32,
     u64,
-    void,
 )
 from greenbeat.runtime.layout import Task
+from greenbeat.runtime.system import Action, pthread_kill, pthread_self, sigaction
 
 # Byte offset of the program counter in Linux's `ucontext_t`, by processor.
 PROGRAM_COUNTERS = {"x86_64": 40 + 16 * 8, "aarch64": 176 + 8 + 32 * 8}
-# On x86-64: of the stack pointer, and of the register that holds a handler's task (the fifth argument of preserve_none).
+# On x86-64: of the stack pointer, and of the register that holds a handler's task (the fifth argument of
+# preserve_none).
 STACK_POINTER, TASK = 40 + 15 * 8, 40 + 8 * 8
 PROCESSOR = llvm.get_process_triple().split("-")[0]
 SUPPORTED = sys.platform == "linux" and PROCESSOR in PROGRAM_COUNTERS and platform.libc_ver()[0] in ("glibc", "")
@@ -50,21 +50,10 @@ FAULT_ADDRESS = 16
 FAULT_CODE = 8
 
 SIGBUS, SIGSEGV = 7, 11
-SIGNALS = (SIGSEGV, SIGBUS)
 SA_SIGINFO, SA_ONSTACK, SA_NODEFER = 4, 0x0800_0000, 0x4000_0000
 SIG_DFL, SIG_IGN = 0, 1
 # More reservations than a 47-bit address space has room for.
 RESERVATIONS = 1 << 14
-
-
-@struct
-class Action:
-    """`struct sigaction` of glibc and musl on 64-bit Linux."""
-
-    handler: u64
-    mask: array[u64, 16]
-    flags: i32
-    restorer: ptr[void]
 
 
 @struct
@@ -84,18 +73,6 @@ reservations_used = static(u32, name="reservations_used")
 earlier_segv = static(Action, name="earlier_segv")
 earlier_bus = static(Action, name="earlier_bus")
 forwarding = static(u32, name="forwarding")
-
-
-@extern
-def sigaction(signal: i32, action: ptr[Action], before: ptr[Action]) -> i32: ...
-
-
-@extern
-def pthread_self() -> u64: ...
-
-
-@extern
-def pthread_kill(thread: u64, signal: i32) -> i32: ...
 
 
 @native
@@ -172,7 +149,8 @@ def fault_handler(signal: i32, details: ptr[u8], context: ptr[u8]) -> None:
     if load_code(details) > 0 and in_handlers and is_reserved(address):
         counter[0] = fault_target[0]
         if PROCESSOR == "x86_64":
-            # Checked handlers may have pushed something: go on with the stack as it was when the first handler was entered.
+            # Checked handlers may have pushed something: go on with the stack as it was when the first handler was
+            # entered.
             task = cast(ptr[ptr[Task]], context + TASK)[0]
             cast(ptr[u64], context + STACK_POINTER)[0] = cast(u64, task.native_stack)
         return

@@ -2,8 +2,8 @@
 
     ┌ PyObject_HEAD │ vectorcall │ target ─▶ FunctionInstance │ owner ─▶ Group │ name │ weak references ┐
 
-A function has one such object at a time, so that identity means what one expects: the FunctionInstance points to it without
-owning it, and the object takes that pointer away when it goes.
+A function has one such object at a time, so that identity means what one expects: the FunctionInstance points to it
+without owning it, and the object takes that pointer away when it goes.
 """
 
 from greenbeat.native import (
@@ -87,7 +87,7 @@ def named_wrapper(target: ptr[FunctionInstance], name: ptr[Object]) -> ptr[Objec
     made = cast(ptr[FunctionObject], PyType_GenericAlloc(function_type[0], 0))
     if made is None:
         Py_DecRef(name)
-        return None
+        return cast(ptr[Object], 0)
     made.vectorcall = call_entry[0]
     made.target = target
     made.owner = group_of(target)
@@ -102,7 +102,7 @@ def new_wrapper(target: ptr[FunctionInstance]) -> ptr[Object]:
     """Make the object of a function whose name has to be found out; null with an exception."""
     name = PyObject_CallFunction(hooks[NAME], "K", cast(u64, target))
     if name is None:
-        return None
+        return cast(ptr[Object], 0)
     return named_wrapper(target, name)
 
 
@@ -123,7 +123,7 @@ def forget_target(self: ptr[FunctionObject]) -> None:
     if target is not None:
         place = wrapper_place(target)
         if cast(u64, place[0]) == cast(u64, self):
-            place[0] = None
+            place[0] = cast(ptr[void], 0)
         self.target = None
     owner = self.owner
     self.owner = None
@@ -131,7 +131,9 @@ def forget_target(self: ptr[FunctionObject]) -> None:
 
 
 @native
-def function_traverse(self: ptr[FunctionObject], visit: function[[ptr[Object], ptr[void]], i32], argument: ptr[void]) -> i32:
+def function_traverse(
+    self: ptr[FunctionObject], visit: function[[ptr[Object], ptr[void]], i32], argument: ptr[void]
+) -> i32:
     """`tp_traverse`."""
     found = visit(cast(ptr[Object], self.head.type), argument)
     if found == 0 and self.owner is not None:

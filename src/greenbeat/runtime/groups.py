@@ -1,8 +1,8 @@
 """Groups: instances that live and die together, and everything they keep alive.
 
-References can flow between instances that share a table, a global of references or a function that takes or returns one. Such
-instances are merged into one group; a module that only calls another's numeric functions, or shares its memory, keeps the
-other's group alive instead. So groups that keep each other never form a circle.
+References can flow between instances that share a table, a global of references or a function that takes or returns
+one. Such instances are merged into one group; a module that only calls another's numeric functions, or shares its
+memory, keeps the other's group alive instead. So groups that keep each other never form a circle.
 
     Function, Memory, Table ... (Python objects) ──owner──▶ Group ──parent──▶ Group (root)
                                                                                │
@@ -10,12 +10,12 @@ other's group alive instead. So groups that keep each other never form a circle.
                      kept: host callables, other groups, modules             ◀─┤ Python objects
                      references: objects that guests may hold as externref   ◀─┘ a hash set, swept when it has doubled
 
-A group is a Python object that the garbage collector can look into but not clear: circles through host functions are broken
-at the Function, Memory or other object that leads into the group, so native code never runs with half of its group gone.
+A group is a Python object that the garbage collector can look into but not clear: circles through host functions are
+broken at the Function, Memory or other object that leads into the group, so native code never runs with half of its
+group gone.
 """
 
 from greenbeat.native import (
-    addressof,
     cast,
     export,
     function,
@@ -33,7 +33,17 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc, free, malloc
 from greenbeat.runtime.instantiate import destroy_instance
-from greenbeat.runtime.layout import GUEST, HOST, FunctionInstance, Instance, Memory, MemoryType, SignatureType, Table, TableType
+from greenbeat.runtime.layout import (
+    GUEST,
+    HOST,
+    FunctionInstance,
+    Instance,
+    Memory,
+    MemoryType,
+    SignatureType,
+    Table,
+    TableType,
+)
 from greenbeat.runtime.memory import free_memory, grow_memory, new_memory
 from greenbeat.runtime.pythonapi import (
     HAVE_GC,
@@ -84,7 +94,7 @@ class Resource:
 
 @struct
 class HostFunction:
-    """A host's function: what guests see of it, and what it belongs to. `wrapper` is its Function object, if there is one."""
+    """A host's function: what guests see of it, its group, and its Function object if there is one."""
 
     function: FunctionInstance
     group: ptr[void]
@@ -211,7 +221,7 @@ def new_host_global(group: ptr[Group], kind: u32) -> ptr[HostGlobal]:
     if made is None or not add_resource(group, GLOBAL, made):
         free(made)
         PyErr_NoMemory()
-        return None
+        return cast(ptr[HostGlobal], 0)
     made.kind = kind
     return made
 
@@ -222,7 +232,7 @@ def new_host_memory(group: ptr[Group], type: ptr[MemoryType], limit: u64) -> ptr
     made = new_memory(type, limit)
     if made is not None and not add_resource(group, MEMORY, made):
         free_memory(made)
-        return None
+        return cast(ptr[Memory], 0)
     return made
 
 
@@ -232,7 +242,7 @@ def new_host_table(group: ptr[Group], type: ptr[TableType], limit: u64) -> ptr[T
     made = new_table(type, limit, 0)
     if made is not None and not add_resource(group, TABLE, made):
         free_table(made)
-        return None
+        return cast(ptr[Table], 0)
     return made
 
 
@@ -255,7 +265,7 @@ def new_host_function(group: ptr[Group], signature: ptr[SignatureType], callable
     if made is None or not add_resource(group, HOST_FUNCTION, made):
         free(made)
         PyErr_NoMemory()
-        return None
+        return cast(ptr[HostFunction], 0)
     made.function.signature = signature
     made.function.kind = HOST
     made.function.python = callable
@@ -390,6 +400,7 @@ def holds_objects(kind: u32) -> bool:
 
 @native
 def mark_table(set: ptr[References], table: ptr[Table]) -> None:
+    """Note what a table holds."""
     if holds_objects(table.kind):
         mark_range(set, table.elements, table.elements + table.length)
 
@@ -512,7 +523,7 @@ def free_group(group: ptr[Group]) -> None:
 
 @native
 def group_dealloc(group: ptr[Group]) -> None:
-    """`tp_dealloc`. Groups that keep each other in a long chain are freed one after the other, not one inside the other."""
+    """`tp_dealloc`. Groups in a long chain are freed one after the other, not one inside the other."""
     PyObject_GC_UnTrack(cast(ptr[Object], group))
     group.queued = dying_groups[0]
     dying_groups[0] = group

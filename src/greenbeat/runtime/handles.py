@@ -2,13 +2,12 @@
 
     ┌ PyObject_HEAD │ owner ─▶ Group │ address ─▶ Memory, Table, global, Instance │ weak references ┐
 
-`Handle` is the base of the classes written in Python (`greenbeat.Table`, `Global`, `Instance`); `MemoryHandle` is a buffer
-besides, so that `memoryview(memory)` is the memory itself. A view keeps its handle, the handle its group, and a memory never
-moves: a view stays good whatever happens to the instance.
+`Handle` is the base of the classes written in Python (`greenbeat.Table`, `Global`, `Instance`); `MemoryHandle` is a
+buffer besides, so that `memoryview(memory)` is the memory itself. A view keeps its handle, the handle its group, and a
+memory never moves: a view stays good whatever happens to the instance.
 """
 
 from greenbeat.native import (
-    addressof,
     cast,
     export,
     function,

@@ -1,10 +1,10 @@
 """Python functions that native code calls when something needs words: errors, notes, names.
 
-They are few and off the hot path; `api/errorhooks.py` writes them and registers them when the API is imported. Each gets
-addresses as integers and objects as they are. One that builds an error raises it; native code then passes it on.
+They are few and off the hot path; `api/errorhooks.py` writes them and registers them when the API is imported. Each
+gets addresses as integers and objects as they are. One that builds an error raises it; native code then passes it on.
 """
 
-from greenbeat.native import array, export, inline, native, ptr, stack, static, u32
+from greenbeat.native import array, cast, export, inline, native, ptr, stack, static, u32
 from greenbeat.runtime.pythonapi import (
     Object,
     Py_DecRef,
@@ -61,7 +61,7 @@ def take_exception() -> ptr[Object]:
     room[2] = None
     PyErr_Fetch(room, room + 1, room + 2)
     if room[0] is None:
-        return None
+        return cast(ptr[Object], 0)
     PyErr_NormalizeException(room, room + 1, room + 2)
     if room[2] is not None:
         PyException_SetTraceback(room[1], room[2])

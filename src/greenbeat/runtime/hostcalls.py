@@ -1,7 +1,7 @@
 """Calls from a guest to a Python callable.
 
-    guest ──call_host──▶ arguments become objects ──▶ callable ──▶ its result is checked, converted, put into the slots
-                                                        └─ an exception: a note names the guest's frames, the guest is unwound
+    guest ──call_host──▶ arguments become objects ──▶ callable ──▶ its result is checked and put into the slots
+                                                        └─ an exception: a note names the guest's frames
 
 What the callable does may call guests again, on the same task above `task.top`; the stack is left as it was found.
 """
@@ -68,9 +68,7 @@ def store_results(target: ptr[FunctionInstance], result: ptr[Object], slots: ptr
 
 
 @native
-def call_with(
-    target: ptr[FunctionInstance], slots: ptr[u64], items: ptr[ptr[Object]], group: ptr[Group]
-) -> bool:
+def call_with(target: ptr[FunctionInstance], slots: ptr[u64], items: ptr[ptr[Object]], group: ptr[Group]) -> bool:
     """Convert the arguments into `items`, whose first place is spare, call, and store the results."""
     signature = target.signature
     count = signature.param_count

@@ -5,9 +5,10 @@
      ├─────────────────────────┼───────────────────────────────┼───────────────────┤
        read and write            read and write (≤ 64 KiB)       PROT_NONE
 
-A *guarded* memory reserves every address that a 32-bit index plus a 32-bit offset can name: an access out of bounds hits
-PROT_NONE pages, and the fault becomes a trap (see `faults.py`), so that loads and stores check nothing. Its length is then
-always a multiple of 64 KiB. Other memories reserve what they may grow to, and are checked by each load and store.
+A *guarded* memory reserves every address that a 32-bit index plus a 32-bit offset can name: an access out of bounds
+hits PROT_NONE pages, and the fault becomes a trap (see `faults.py`), so that loads and stores check nothing. Its length
+is then always a multiple of 64 KiB. Other memories reserve what they may grow to, and are checked by each load and
+store.
 
 Nothing here frees a memory while somebody can still see it: that is the business of `groups.py`.
 """

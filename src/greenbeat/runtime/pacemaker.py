@@ -1,9 +1,9 @@
-"""The pacemaker: a native thread that raises `task.pulse` every few milliseconds while a guest runs, and sleeps otherwise.
+"""The pacemaker: a native thread that raises `task.pulse` every few milliseconds while a guest runs.
 
-It never touches Python and takes no lock while it ticks. A call stores `running` and `calls` in its thread's record, both
-plain stores, and then looks whether the pacemaker is asleep; it is only after a pause, so a call pays one load. What keeps
-the two from missing each other is on this side: before it sleeps, the pacemaker says so, makes every other thread pass a
-memory barrier (`membarrier`), and looks at all records once more.
+It never touches Python, takes no lock while it ticks, and sleeps when nothing runs. A call stores `running` and `calls`
+in its thread's record, both plain stores, and then looks whether the pacemaker is asleep; it is only after a pause, so
+a call pays one load. What keeps the two from missing each other is on this side: before it sleeps, the pacemaker says
+so, makes every other thread pass a memory barrier (`membarrier`), and looks at all records once more.
 
     asleep    ── a call finds it asleep, wakes it ──▶    ticking: every PERIOD, each thread that is
        ▲                                                 still in the call of the last tick gets a pulse
@@ -21,10 +21,6 @@ from greenbeat.native import (
     atomic_store,
     cast,
     export,
-    extern,
-    function,
-    i32,
-    i64,
     inline,
     native,
     ptr,
@@ -36,8 +32,24 @@ from greenbeat.native import (
     unlikely,
     void,
 )
-from greenbeat.runtime.layout import Task
-from greenbeat.runtime.system import LINUX, MEMBARRIER_NUMBERS, TimeSpec, clock_gettime, syscall, usleep
+from greenbeat.runtime.system import (
+    LINUX,
+    MEMBARRIER_NUMBERS,
+    TimeSpec,
+    clock_gettime,
+    pthread_cond_init,
+    pthread_cond_signal,
+    pthread_cond_timedwait,
+    pthread_cond_wait,
+    pthread_create,
+    pthread_detach,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+    pthread_sigmask,
+    syscall,
+    usleep,
+)
 from greenbeat.runtime.tasks import Thread, threads
 
 PERIOD = 5_000  # microseconds
@@ -48,54 +60,13 @@ EXPEDITED, REGISTER = 8, 16
 CLOCK_REALTIME = 0
 SIG_SETMASK = 2 if LINUX else 3
 
-# pthread_mutex_t and pthread_cond_t are at most 64 bytes on the systems at hand; zeros are their static initialisers on Linux.
+# pthread_mutex_t and pthread_cond_t are at most 64 bytes on the systems at hand; zeros are their static initialisers on
+# Linux.
 mutex = static(array[u64, 16], name="pacemaker_mutex")
 condition = static(array[u64, 16], name="pacemaker_condition")
 NOT_STARTED, TICKING, ASLEEP = 0, 1, 2
 state = static(u32, name="pacemaker_state")
 has_barrier = static(u32, name="pacemaker_has_barrier")
-
-
-@extern
-def pthread_create(
-    thread: ptr[u64], attributes: ptr[void], body: function[[ptr[void]], ptr[void]], argument: ptr[void]
-) -> i32: ...
-
-
-@extern
-def pthread_detach(thread: u64) -> i32: ...
-
-
-@extern
-def pthread_sigmask(how: i32, set: ptr[void], before: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_init(mutex: ptr[void], attributes: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_init(condition: ptr[void], attributes: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_lock(mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_unlock(mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_wait(condition: ptr[void], mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_timedwait(condition: ptr[void], mutex: ptr[void], until: ptr[TimeSpec]) -> i32: ...
-
-
-@extern
-def pthread_cond_signal(condition: ptr[void]) -> i32: ...
 
 
 @native

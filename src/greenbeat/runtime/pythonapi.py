@@ -1,13 +1,31 @@
 """CPython's C API as native code sees it: what of it is used, by name.
 
-Only functions are used, and of objects only the two words that every object begins with, so that one compiled engine serves
-every CPython from 3.11 on. Functions return null (or -1) with an exception set, as in C; "new" results are owned by the
-caller.
+Only functions are used, and of objects only the two words that every object begins with, so that one compiled engine
+serves every CPython from 3.11 on. Functions return null (or -1) with an exception set, as in C; "new" results are owned
+by the caller.
 
     object ─▶ │ reference count │ type │ what its type adds ...
 """
 
-from greenbeat.native import cast, extern, f64, function, i32, i64, inline, native, ptr, stack, struct, u8, u32, u64, void
+# ruff: noqa: D103  The C functions are documented with CPython.
+
+from greenbeat.native import (
+    cast,
+    extern,
+    f64,
+    function,
+    i32,
+    i64,
+    inline,
+    native,
+    ptr,
+    stack,
+    struct,
+    u8,
+    u32,
+    u64,
+    void,
+)
 
 
 @struct
@@ -180,7 +198,9 @@ def PyObject_GetBuffer(item: ptr[Object], view: ptr[void], flags: i32) -> i32: .
 
 
 @extern
-def PyBuffer_FillInfo(view: ptr[void], owner: ptr[Object], data: ptr[void], size: i64, readonly: i32, flags: i32) -> i32: ...
+def PyBuffer_FillInfo(
+    view: ptr[void], owner: ptr[Object], data: ptr[void], size: i64, readonly: i32, flags: i32
+) -> i32: ...
 
 
 @extern

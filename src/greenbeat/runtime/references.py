@@ -4,8 +4,8 @@
             │ address │ 0 │ address │ 0 │    lowest bit: seen by the sweep that is going on
             └─────────┴───┴─────────┴───┘
 
-Guests copy references as numbers, so nothing tells when the last copy is gone. When the set has doubled, a sweep marks every
-object whose address is found where a guest may have it, and lets go of the others (see `groups.py`).
+Guests copy references as numbers, so nothing tells when the last copy is gone. When the set has doubled, a sweep marks
+every object whose address is found where a guest may have it, and lets go of the others (see `groups.py`).
 """
 
 from greenbeat.native import cast, inline, native, ptr, struct, u64

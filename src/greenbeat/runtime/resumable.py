@@ -1,10 +1,11 @@
-"""Resumable calls: a call with a task of its own, which stops when its fuel is used up and goes on when it is given more.
+"""Resumable calls: they stop when their fuel is used up, and go on when they are given more.
 
     READY ──resume──▶ RUNNING ──fuel used up──▶ SUSPENDED ──resume──▶ RUNNING ──▶ FINISHED, with `result`
                         └── an exception, a trap ──▶ FAILED
 
-While it runs, its task is the thread's, in place of the task that waits for it. It is always metered, so that its code is the
-same at every resumption; what it uses is also taken from its instance's fuel, if that has any.
+Each has a task of its own. While it runs, its task is the thread's, in place of the task that waits for it. It is
+always metered, so that its code is the same at every resumption; what it uses is also taken from its instance's fuel,
+if that has any.
 """
 
 from greenbeat.interpreter.enter import resume, run
@@ -67,7 +68,8 @@ UNLIMITED = (1 << 63) - 1
 class CallObject:
     """A `greenbeat.Call`. `task` is null once the call is over, `result` before.
 
-    `time_left` is in nanoseconds. `carried` is fuel that was given and did not suffice for the next straight run of code.
+    `time_left` is in nanoseconds. `carried` is fuel that was given and did not suffice for the next straight run of
+    code.
     """
 
     head: Object
@@ -99,13 +101,13 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
     target = function.target
     if target is None:
         raise_about(function, DROPPED)
-        return None
+        return cast(ptr[Object], 0)
     signature = target.signature
     instance = target.instance
     room = (u64(signature.param_count) + u64(signature.result_count)) * SLOT
     self = cast(ptr[CallObject], PyType_GenericAlloc(call_type[0], 0))
     if self is None:
-        return None
+        return cast(ptr[Object], 0)
     Py_IncRef(cast(ptr[Object], function))
     self.function = function
     self.time_left = instance.time_limit
@@ -114,7 +116,7 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
     if task is None:
         raise_exhausted(MEMORY, target)
         drop(cast(ptr[Object], self))
-        return None
+        return cast(ptr[Object], 0)
     slots = cast(ptr[u64], task.stack)
     # The sweep of references looks at the arguments from now on.
     task.top = task.stack + room
@@ -129,7 +131,7 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
         if not to_slot(signature.params[i], item, slots + i, function.owner):
             bad_argument(function, i, item)
             drop(cast(ptr[Object], self))
-            return None
+            return cast(ptr[Object], 0)
     return cast(ptr[Object], self)
 
 
@@ -160,8 +162,8 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         fuel: how much it may use, above 0.
 
     Returns:
-        1, or 0 with an exception set. The state tells what became of the call: one that stopped because its instance has
-        too little fuel left is SUSPENDED.
+        1, or 0 with an exception set. The state tells what became of the call: one that stopped because its instance
+        has too little fuel left is SUSPENDED.
     """
     target = self.function.target
     thread = this_thread()

@@ -1,8 +1,29 @@
-"""What the engine asks of the operating system: mappings, threads, clocks. Linux and macOS differ in a few numbers only."""
+"""What the engine asks of the operating system: mappings, threads, clocks, signals.
+
+Linux and macOS differ in a few numbers only.
+"""
+
+# ruff: noqa: D103  The C functions are documented in their manual pages.
 
 import sys
 
-from greenbeat.native import cast, extern, i32, i64, inline, native, ptr, stack, struct, u8, u32, u64, void
+from greenbeat.native import (
+    array,
+    cast,
+    extern,
+    function,
+    i32,
+    i64,
+    inline,
+    native,
+    ptr,
+    stack,
+    struct,
+    u8,
+    u32,
+    u64,
+    void,
+)
 
 LINUX = sys.platform == "linux"
 READ, WRITE, NONE = 1, 2, 0
@@ -22,6 +43,16 @@ class TimeSpec:
 
     seconds: i64
     nanoseconds: i64
+
+
+@struct
+class Action:
+    """`struct sigaction` of glibc and musl on 64-bit Linux."""
+
+    handler: u64
+    mask: array[u64, 16]
+    flags: i32
+    restorer: ptr[void]
 
 
 @extern
@@ -50,6 +81,72 @@ def clock_gettime(clock: i32, time: ptr[TimeSpec]) -> i32: ...
 
 @extern
 def usleep(microseconds: u32) -> i32: ...
+
+
+@extern
+def sigaction(signal: i32, action: ptr[Action], before: ptr[Action]) -> i32: ...
+
+
+@extern
+def pthread_self() -> u64: ...
+
+
+@extern
+def pthread_kill(thread: u64, signal: i32) -> i32: ...
+
+
+@extern
+def pthread_key_create(key: ptr[u32], destructor: function[[ptr[void]], None]) -> i32: ...
+
+
+@extern
+def pthread_getspecific(key: u32) -> ptr[void]: ...
+
+
+@extern
+def pthread_setspecific(key: u32, value: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_create(
+    thread: ptr[u64], attributes: ptr[void], body: function[[ptr[void]], ptr[void]], argument: ptr[void]
+) -> i32: ...
+
+
+@extern
+def pthread_detach(thread: u64) -> i32: ...
+
+
+@extern
+def pthread_sigmask(how: i32, set: ptr[void], before: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_mutex_init(mutex: ptr[void], attributes: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_cond_init(condition: ptr[void], attributes: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_mutex_lock(mutex: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_mutex_unlock(mutex: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_cond_wait(condition: ptr[void], mutex: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_cond_timedwait(condition: ptr[void], mutex: ptr[void], until: ptr[TimeSpec]) -> i32: ...
+
+
+@extern
+def pthread_cond_signal(condition: ptr[void]) -> i32: ...
 
 
 @extern(variadic=True)

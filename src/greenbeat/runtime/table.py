@@ -1,11 +1,11 @@
 """Tables: arrays of references that may grow, and so may move.
 
-    Table ── elements ──▶ │ 8 bytes each: a FunctionInstance, a Python object, or 0 │ room │
-                            length ─────────────────────────────────────────────────┘      │
-                            capacity ──────────────────────────────────────────────────────┘
+Table ── elements ──▶ │ 8 bytes each: a FunctionInstance, a Python object, or 0 │ room │
+length ─────────────────────────────────────────────────┘      │
+capacity ──────────────────────────────────────────────────────┘
 """
 
-from greenbeat.native import cast, move, native, ptr, sizeof, u64, u32, unlikely
+from greenbeat.native import cast, move, native, ptr, sizeof, u32, u64, unlikely
 from greenbeat.runtime.arena import calloc, free
 from greenbeat.runtime.layout import SLOT, TRAP_NONE, TRAP_TABLE, Table, TableType
 from greenbeat.runtime.memory import GROWTH_FAILED, outside
@@ -37,7 +37,7 @@ def reserve_elements(table: ptr[Table], length: u64) -> bool:
 
 @native(shared=True)
 def new_table(type: ptr[TableType], limit: u64, value: u64) -> ptr[Table]:
-    """A table of its minimum size, all elements `value`; null when `limit` (elements) or the system does not allow it."""
+    """A table of its minimum size, all elements `value`; null when `limit` or the system does not allow it."""
     if type.minimum > limit:
         return cast(ptr[Table], 0)
     table = cast(ptr[Table], calloc(1, sizeof(Table)))

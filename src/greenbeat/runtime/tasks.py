@@ -1,8 +1,8 @@
 """Tasks and the threads that drive them, and the beat.
 
-A thread that calls guests has a record here and a *driver*: a task whose stack its calls use. A call made by a host function
-goes on above `task.top` of the task that waits for it; a resumable call has a task of its own, which takes the driver's place
-while it runs.
+A thread that calls guests has a record here and a *driver*: a task whose stack its calls use. A call made by a host
+function goes on above `task.top` of the task that waits for it; a resumable call has a task of its own, which takes the
+driver's place while it runs.
 
     Thread ── task ──▶ Task   stack                  top            ceiling     stack_end
       │                        │ frames, oldest first │ next call's  │ margin    │ guard
@@ -14,13 +14,10 @@ Records and tasks are recycled, never freed, so the pacemaker (see `pacemaker.py
 
 from greenbeat.native import (
     addressof,
-    atomic_load,
     atomic_store,
     cast,
     compare_exchange,
     export,
-    extern,
-    function,
     i32,
     inline,
     native,
@@ -28,7 +25,6 @@ from greenbeat.native import (
     sizeof,
     static,
     struct,
-    u8,
     u32,
     u64,
     unlikely,
@@ -44,7 +40,20 @@ from greenbeat.runtime.pythonapi import (
     PyObject_CallFunction,
     drop,
 )
-from greenbeat.runtime.system import DONT_NEED, GRANULE, READ, WRITE, madvise, mprotect, munmap, now, reserve
+from greenbeat.runtime.system import (
+    DONT_NEED,
+    GRANULE,
+    READ,
+    WRITE,
+    madvise,
+    mprotect,
+    munmap,
+    now,
+    pthread_getspecific,
+    pthread_key_create,
+    pthread_setspecific,
+    reserve,
+)
 
 DEFAULT_STACK = 1 << 20
 # Address space of a driver's stack, and so the largest that a limit can ask for; only touched pages are memory.
@@ -74,18 +83,6 @@ threads = static(ptr[Thread], name="threads")
 tasks = static(ptr[Task], name="tasks")
 cached_tasks = static(ptr[Task], name="cached_tasks")
 cached_count = static(u32, name="cached_count")
-
-
-@extern
-def pthread_key_create(key: ptr[u32], destructor: function[[ptr[void]], None]) -> i32: ...
-
-
-@extern
-def pthread_getspecific(key: u32) -> ptr[void]: ...
-
-
-@extern
-def pthread_setspecific(key: u32, value: ptr[void]) -> i32: ...
 
 
 # ---------------------------------------------------------------- stacks
@@ -137,13 +134,13 @@ def new_task(size: u64) -> ptr[Task]:
     else:
         task = cast(ptr[Task], calloc(1, sizeof(Task)))
         if task is None:
-            return None
+            return cast(ptr[Task], 0)
         task.link = tasks[0]
         atomic_store(tasks, task, "release")
     task.cached = None
     if task.stack is None and not make_stack(task, size if size > DEFAULT_STACK else u64(DEFAULT_STACK)):
         recycle_task(task)
-        return None
+        return cast(ptr[Task], 0)
     task.top = task.stack
     task.depth = 0
     task.pulse = 0
@@ -214,14 +211,14 @@ def new_thread() -> ptr[Thread]:
     """The record of a thread that has none yet; null when there is no memory."""
     if thread_key[0] == 0:
         if pthread_key_create(thread_key, thread_ended) != 0:
-            return None
+            return cast(ptr[Thread], 0)
         thread_key[0] += 1
     thread = take_record()
     if thread is None:
-        return None
+        return cast(ptr[Thread], 0)
     if not give_driver(thread) or pthread_setspecific(thread_key[0] - 1, thread) != 0:
         thread.used = 0
-        return None
+        return cast(ptr[Thread], 0)
     thread.driver.depth = 0
     thread.task = thread.driver
     return thread
@@ -254,8 +251,8 @@ def forget_other_threads() -> None:
 def beat(task: ptr[Task]) -> u32:
     """What a task does when it finds its pulse set. `task.top` covers all that is live on its stack.
 
-    Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run. While they do,
-    memories may grow and instances may be closed.
+    Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run. While they
+    do, memories may grow and instances may be closed.
 
     Returns:
         0 to go on, or TRAP_INTERRUPTED with a Python exception set.
