@@ -75,9 +75,12 @@ def _counts() -> list[int]:
 
     places = (ctypes.c_uint64 * PLACES).from_address(engine.address("interpreter.convention.dispatch_counts"))
     addresses = (ctypes.c_uint64 * len(functions)).from_address(engine.address("interpreter.handlers.handlers"))
+    distinct = set(filter(None, addresses))
+    if max(distinct) - min(distinct) >= PLACES * 16:
+        raise RuntimeError("the handlers take more room than they can be counted in: PLACES must grow")
     counts, known = [], set()
     for address in addresses:
-        counts.append(0 if address in known else places[address // 16 % PLACES])
+        counts.append(0 if not address or address in known else places[address // 16 % PLACES])
         known.add(address)
     return counts
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,14 +90,14 @@ def weighted(costs: list[list[int] | None], mix: Mix) -> tuple[float, float, flo
     return one, two, three
 
 
-def measure(tree: Path) -> dict[str, Any]:
+def measure(tree: Path, targets: Sequence[Target] = TARGETS) -> dict[str, Any]:
     """Everything, for programs."""
     found = list(mixes(tree))
     result: dict[str, Any] = {
         "mixes": [{"name": mix.name, "dispatches": mix.dispatches, "instructions": mix.instructions} for mix in found],
         "targets": [],
     }
-    for target in TARGETS:
+    for target in targets:
         costs = _child("compile", target.triple, target.processor)
         dispatching = [cost for cost in costs if cost is not None]
         result["targets"].append(
