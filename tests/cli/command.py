@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+import greenbeat
 from greenbeat.cli.entry import main
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+# Where the package that is tested is, installed or not.
+PACKAGES = str(Path(greenbeat.__file__).parents[1])
 PYTHON = [sys.executable, "-m", "greenbeat"]
 
 
@@ -39,7 +41,7 @@ class Command:
 def environment(**more: str) -> dict[str, str]:
     """What a child of these tests gets: the package, and no wish about colours."""
     found = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    return found | {"PYTHONPATH": os.pathsep.join([str(SOURCE), found.get("PYTHONPATH", "")]), **more}
+    return found | {"PYTHONPATH": os.pathsep.join([PACKAGES, found.get("PYTHONPATH", "")]), **more}
 
 
 def process(*words: object, **options: Any) -> "subprocess.Popen[bytes]":
