@@ -280,8 +280,8 @@ def test_random_programs(tmp_path: Path, checked: bool) -> None:
         except NativeError as error:
             assert error.__cause__ is None, f"{error}\n(from {error.__cause__!r})"
             continue
-        parsed = llvm.parse_assembly(text, llvm.create_context())
-        parsed.data_layout = str(machine.target_data)
-        parsed.verify()
+        with llvm.create_context() as context, llvm.parse_assembly(text, context) as parsed:
+            parsed.data_layout = str(machine.target_data)
+            parsed.verify()
         good += 1
     assert good > count // 20, "the programs are all wrong: nothing was tested"

@@ -12,16 +12,17 @@ from greenbeat.native.targets import Machine, host_machine
 
 def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: int = 2) -> bytes:
     """Compile LLVM IR to an object file (or, with `assembly`, to assembly text)."""
-    target = machine.create()
-    module = llvm.parse_assembly(text, llvm.create_context())
-    module.triple, module.data_layout = machine.triple, str(target.target_data)
-    module.verify()
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = tuning.slp_vectorization = False
-    builder = llvm.create_pass_builder(target, tuning)
-    builder.getModulePassManager().run(module, builder)
-    text_or_object: str | bytes = target.emit_assembly(module) if assembly else target.emit_object(module)
-    return text_or_object.encode() if isinstance(text_or_object, str) else text_or_object
+    # Closed in this order: left to the garbage collector, a context may be gone before its module, which ends the process.
+    with machine.create() as target, llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
+        module.triple, module.data_layout = machine.triple, str(target.target_data)
+        module.verify()
+        with llvm.create_pass_builder(target, tuning) as builder, builder.getModulePassManager() as passes:
+            passes.run(module, builder)
+        if assembly:
+            return str(target.emit_assembly(module)).encode()
+        return bytes(target.emit_object(module))
 
 
 def build(functions: Iterable[Any], statics: Iterable[Any] = (), *, checked: bool | None = None) -> Library:
