@@ -44,9 +44,9 @@ def test_invalid_body_names_the_function() -> None:
     assert caught.value.function == 1
     with pytest.raises(gb.CompileError):
         gb.Module.from_wat("(module (fun))")
-    wrong: Any = "(module)"
-    with pytest.raises(TypeError):
-        gb.Module(wrong)
+    for wrong in ("(module)", 8, None):
+        with pytest.raises(TypeError):
+            gb.Module(wrong)
 
 
 def test_exports(make: Make) -> None:

@@ -242,6 +242,7 @@ def test_deadline(make: Make, name: str) -> None:
     with pytest.raises(gb.Exhausted) as caught:
         exports[name](*arguments)
     assert caught.value.resource in (("time", "stack") if name == "even" else ("time",))
+    assert caught.value.backtrace[0].function in (name, "odd")
     assert time.perf_counter() - begin < 1.0
     assert exports.count(5) == 5
 

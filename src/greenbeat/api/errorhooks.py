@@ -49,10 +49,10 @@ def stopped(address: int, task: int, status: int) -> NoReturn:
     raise Trap(traps.text(found.trap), frames)
 
 
-def exhausted(resource: int, address: int) -> NoReturn:
-    """A limit was reached outside of guest code, or at a beat."""
+def exhausted(resource: int, task: int) -> NoReturn:
+    """A limit was reached outside of guest code (`task` is 0), or at a beat."""
     kind, message = _RESOURCES[resource]
-    raise Exhausted(kind, message)
+    raise Exhausted(kind, message, backtrace(task) if task else ())
 
 
 def busy(function: Any) -> NoReturn:

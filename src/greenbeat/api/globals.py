@@ -58,7 +58,7 @@ _known: "WeakValueDictionary[int, Global]" = WeakValueDictionary()
 def wrap_global(group: Any, address: int, kind: GlobalType) -> Global:
     """The Global object of a native global; there is one at a time."""
     found = _known.get(address)
-    if found is None:
+    if found is None or not found._address:
         found = native.new_handle(Global, group, address)
         found.type = kind
         _known[address] = found

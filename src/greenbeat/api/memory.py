@@ -132,7 +132,7 @@ _known: "WeakValueDictionary[int, Memory]" = WeakValueDictionary()
 def wrap_memory(group: Any, address: int) -> Memory:
     """The Memory object of a native memory; there is one at a time."""
     found = _known.get(address)
-    if found is None:
+    if found is None or not found._address:
         found = native.new_handle(Memory, group, address)
         found._native = bridge.at(layout.Memory, address)
         _known[address] = found

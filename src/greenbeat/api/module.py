@@ -40,9 +40,9 @@ class Module(bridge.Handle):
     description: Description
 
     def __new__(cls, data: Any) -> "Module":
-        content = bytes(data) if not isinstance(data, str) else None
-        if content is None:
+        if isinstance(data, str):
             raise TypeError("a module is bytes; text is for Module.from_wat")
+        content = data if isinstance(data, bytes) else memoryview(data).tobytes()
         failure = bridge.structure(Failure)()
         group = bridge.native.new_group()
         bridge.native.keep(group, content)

@@ -120,7 +120,7 @@ _known: "WeakValueDictionary[int, Table]" = WeakValueDictionary()
 def wrap_table(group: Any, address: int) -> Table:
     """The Table object of a native table; there is one at a time."""
     found = _known.get(address)
-    if found is None:
+    if found is None or not found._address:
         found = native.new_handle(Table, group, address)
         found._native = bridge.at(layout.Table, address)
         _known[address] = found

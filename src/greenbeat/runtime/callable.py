@@ -146,9 +146,9 @@ def raise_about(self: ptr[FunctionObject], hook: u32) -> u32:
 
 
 @native(noinline=True)
-def raise_exhausted(resource: u32, target: ptr[FunctionInstance]) -> u32:
+def raise_exhausted(resource: u32) -> u32:
     """Raise Exhausted; returns RAISED."""
-    drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(resource), cast(u64, target)))
+    drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(resource), u64(0)))
     return RAISED
 
 
@@ -226,7 +226,7 @@ def enter(
         return raise_about(self, DROPPED)
     depth = task.depth
     if unlikely(depth >= instance.depth_limit):
-        return raise_exhausted(DEPTH, target)
+        return raise_exhausted(DEPTH)
     instance.task = thread.driver
     status = u32(0)
     if likely(depth == 0):
@@ -306,7 +306,7 @@ def call_function(
     # What is converted here may run Python code, which may call guests: they go on above.
     top = frame + (u64(signature.param_count) + u64(signature.result_count)) * SLOT
     if unlikely(top > task.stack_end - STACK_MARGIN):
-        raise_exhausted(STACK, target)
+        raise_exhausted(STACK)
         return cast(ptr[Object], 0)
     task.top = top
     slots = cast(ptr[u64], frame)

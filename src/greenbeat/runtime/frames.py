@@ -1,14 +1,14 @@
 """Walking a guest's frames, from the innermost outward, to the call that Python made.
 
 ip ─▶ cells of a function ─▶ its index, its number of parameters
-sp ─▶ │ parameters │ caller's ip │ caller's sp │ ...                 the next frame
+sp ─▶ │ parameters, perhaps locals │ caller's ip │ caller's sp │ ...                 the next frame
 caller's ip = leave_cells: Python called this function
 caller's ip = foreign_cells: another instance did; its ip, sp and instance are in the words before `sp`
 """
 
 from greenbeat.interpreter.calls import SAVED, foreign_cells, leave_cells
 from greenbeat.native import cast, export, load, native, ptr, u8, u32, u64
-from greenbeat.runtime.layout import SLOT, VARIANTS, FrameRecord, Function, Instance, Module, Task
+from greenbeat.runtime.layout import SLOT, VARIANTS, FrameRecord, Function, Instance, Module, Task, header_slot
 
 
 @native
@@ -43,7 +43,7 @@ def walk_frames(task: ptr[Task], records: ptr[FrameRecord], room: u32) -> u32:
         record.ip = ip
         record.index = function.index
         count += 1
-        header = sp + u64(function.signature.param_count) * SLOT
+        header = sp + u64(header_slot(function.signature.param_count)) * SLOT
         ip = load(ptr[u8], header)
         sp = load(ptr[u8], header, 8)
         if cast(u64, ip) == cast(u64, leave_cells):

@@ -103,6 +103,12 @@ def new_wrapper(target: ptr[FunctionInstance]) -> ptr[Object]:
     name = PyObject_CallFunction(hooks[NAME], "K", cast(u64, target))
     if name is None:
         return cast(ptr[Object], 0)
+    # Another thread may have had its turn in the hook, and made one.
+    known = cast(ptr[Object], wrapper_place(target)[0])
+    if known is not None:
+        Py_DecRef(name)
+        Py_IncRef(known)
+        return known
     return named_wrapper(target, name)
 
 

@@ -16,6 +16,8 @@ group gone.
 """
 
 from greenbeat.native import (
+    addressof,
+    atomic_load,
     cast,
     export,
     function,
@@ -112,7 +114,10 @@ class HostGlobal:
 
 @struct
 class Group:
-    """See above. `visited` is the walk that saw it last, `queued` the next of the groups to be freed."""
+    """See above. `visited` is the walk that saw it last, `queued` the next of the groups to be freed.
+
+    `reachable` is False while nothing can refer to it yet.
+    """
 
     head: Object
     parent: ptr["Group"]
@@ -121,6 +126,7 @@ class Group:
     kept_count: u32
     kept_room: u32
     references: References
+    reachable: bool
     visited: u64
     queued: ptr["Group"]
 
@@ -180,7 +186,7 @@ def reserve_kept(root: ptr[Group], count: u32) -> bool:
 def keep(group: ptr[Group], item: ptr[Object]) -> u32:
     """Keep a Python object, or another group, alive as long as the group. Returns 0 with MemoryError."""
     root = root_of(group)
-    if item.type == group_type[0]:
+    if item.type == group_type[0] and root.reachable:
         other = root_of(cast(ptr[Group], item))
         last_walk[0] += 2
         if leads_to(other, root, last_walk[0]):
@@ -201,7 +207,9 @@ def adopt_instance(group: ptr[Group], instance: ptr[Instance]) -> u32:
     if not add_resource(group, INSTANCE, instance):
         PyErr_NoMemory()
         return 0
-    instance.python = root_of(group)
+    root = root_of(group)
+    root.reachable = True
+    instance.python = root
     return 1
 
 
@@ -335,6 +343,7 @@ def move_into(root: ptr[Group], other: ptr[Group]) -> bool:
             cast(ptr[HostFunction], resource.pointer).group = root
     Py_IncRef(cast(ptr[Object], root))
     other.parent = root
+    root.reachable = True
     drop_references(other.references)
     return True
 
@@ -433,7 +442,8 @@ def sweep(root: ptr[Group], newest: ptr[Object]) -> None:
         resource = resource.next
     task = tasks[0]
     while task is not None:
-        mark_range(set, cast(ptr[u64], task.stack), cast(ptr[u64], task.top))
+        start = atomic_load(addressof(task.stack), "acquire")
+        mark_range(set, cast(ptr[u64], start), cast(ptr[u64], atomic_load(addressof(task.top), "acquire")))
         mark_reference(set, task.accumulator)
         task = task.link
     drop_unmarked(set)

@@ -22,7 +22,7 @@ from greenbeat.runtime.pythonapi import (
     ARGUMENT_COUNT,  # function, count given
     KEYWORDS,  # function
     STOPPED,  # function's address, task's address, status: the guest did not finish
-    EXHAUSTED,  # resource, FunctionInstance's address or 0
+    EXHAUSTED,  # resource, address of the task whose guest it stops, or 0
     BUSY,  # function: its instance runs in another thread
     DROPPED,  # function: its instance is closed or gone
     RESULT,  # FunctionInstance's address, position, value, cause: a host function's result does not fit

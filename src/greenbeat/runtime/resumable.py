@@ -114,7 +114,7 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
     task = new_task(instance.stack_limit + room)
     self.task = task
     if task is None:
-        raise_exhausted(MEMORY, target)
+        raise_exhausted(MEMORY)
         drop(cast(ptr[Object], self))
         return cast(ptr[Object], 0)
     slots = cast(ptr[u64], task.stack)
@@ -180,10 +180,10 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         return 0
     outer = thread.task
     if outer.depth >= instance.depth_limit:
-        raise_exhausted(DEPTH, target)
+        raise_exhausted(DEPTH)
         return 0
     if not give_fuel(self, fuel):
-        raise_exhausted(FUEL, target)
+        raise_exhausted(FUEL)
         return 0
     task = self.task
     task.depth = outer.depth + 1
@@ -192,7 +192,7 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
     begun = u64(0)
     if instance.time_limit != 0:
         if self.time_left == 0:
-            raise_exhausted(TIME, target)
+            raise_exhausted(TIME)
             return 0
         begun = now()
         if task.deadline == 0 or begun + self.time_left < task.deadline:
@@ -225,7 +225,7 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         self.carried = task.fuel
         if task.payer is not None and task.reserve == 0:
             self.carried = 0
-            raise_exhausted(FUEL, target)
+            raise_exhausted(FUEL)
             return 0
         return 1
     if status == FINISHED:

@@ -25,6 +25,7 @@ from greenbeat.native import (
     sizeof,
     static,
     struct,
+    u8,
     u32,
     u64,
     unlikely,
@@ -98,22 +99,23 @@ def make_stack(task: ptr[Task], size: u64) -> bool:
     if mprotect(base, size, READ | WRITE) != 0:
         munmap(base, size + GRANULE)
         return False
-    task.stack = base
     task.stack_end = base + size
     task.ceiling = task.stack_end - STACK_MARGIN
     task.limit = task.ceiling
-    task.top = base
+    atomic_store(addressof(task.stack), base, "release")
+    atomic_store(addressof(task.top), base, "release")
     return True
 
 
 @native
 def drop_stack(task: ptr[Task]) -> None:
     """Give a task's stack back to the system."""
-    if task.stack is not None:
-        munmap(task.stack, u64(task.stack_end - task.stack) + GRANULE)
-        task.stack = None
-        task.stack_end = None
-        task.top = None
+    base = task.stack
+    if base is not None:
+        # A sweep in another thread reads `stack`, then `top`: it must find nothing between them.
+        atomic_store(addressof(task.top), cast(ptr[u8], 0), "release")
+        atomic_store(addressof(task.stack), cast(ptr[u8], 0), "release")
+        munmap(base, u64(task.stack_end - base) + GRANULE)
 
 
 @inline
@@ -262,7 +264,7 @@ def beat(task: ptr[Task]) -> u32:
     if PyErr_CheckSignals() != 0:
         return TRAP_INTERRUPTED
     if task.deadline != 0 and now() >= task.deadline:
-        drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(TIME), u64(0)))
+        drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(TIME), cast(u64, task)))
         return TRAP_INTERRUPTED
     PyEval_RestoreThread(PyEval_SaveThread())
     return TRAP_NONE

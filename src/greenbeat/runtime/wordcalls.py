@@ -51,7 +51,7 @@ def call_with_words(self: ptr[FunctionObject], words: ptr[u64]) -> u32:
     frame = task.top
     top = frame + (u64(signature.param_count) + u64(signature.result_count)) * SLOT
     if unlikely(top > task.stack_end - STACK_MARGIN):
-        raise_exhausted(STACK, target)
+        raise_exhausted(STACK)
         return 0
     task.top = top
     copy(frame, words, u64(signature.param_count) * SLOT)
