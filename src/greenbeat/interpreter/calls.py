@@ -68,7 +68,7 @@ from greenbeat.runtime.layout import (
     TRAP_INDIRECT_TYPE,
     TRAP_NULL_REFERENCE,
     TRAP_STACK,
-    TRAP_TABLE,
+    TRAP_TABLE_ELEMENT,
     Function,
     FunctionInstance,
     Instance,
@@ -363,7 +363,7 @@ def dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_a
     else:
         index = u64(read(operand, u32, FIRST, ip, sp, accumulator, float_accumulator))
     if unlikely(index >= from_table.length):
-        trap(TRAP_TABLE)
+        trap(TRAP_TABLE_ELEMENT)
     element = from_table.elements[index]
     if unlikely(element == 0):
         trap(TRAP_INDIRECT_NULL)
