@@ -5,8 +5,8 @@
         assert program("add", 2, 40) == 42
 
 The fixture `guest` (in `conftest.py`) runs such a test in each of `MODES`, and on wasmtime, where that is installed, to
-show that the test asks for the right thing. Which build of the engine is used, fast or checked, is the process's affair:
-whoever wants both runs pytest twice.
+show that the test asks for the right thing. Which build of the engine is used, fast or checked, is the process's
+affair: whoever wants both runs pytest twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The official suite's adapter for Greenbeat.
 
 Calls go by words (see `greenbeat.runtime.wordcalls`), because scripts pass signalling NaNs as arguments and look at the
-payloads of results. With `fuel_slice` they are resumable calls that get so much fuel at a time; those take Python values,
-so functions with an f32 among their values are called by words all the same.
+payloads of results. With `fuel_slice` they are resumable calls that get so much fuel at a time; those take Python
+values, so functions with an f32 among their values are called by words all the same.
 """
 
 from __future__ import annotations
@@ -78,6 +78,9 @@ class GreenbeatAdapter:
             case gb.Exhausted(resource="stack"):
                 return Outcome.EXHAUSTION
         return None
+
+    def trap_message(self, error: Exception) -> str | None:
+        return error.kind if isinstance(error, gb.Trap) else None
 
 
 def _to_python(value: Value) -> Any:

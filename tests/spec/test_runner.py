@@ -55,6 +55,9 @@ class FakeAdapter:
     def classify(self, error: Exception) -> Outcome | None:
         return error.outcome if isinstance(error, EngineError) else None
 
+    def trap_message(self, error: Exception) -> str | None:
+        return "trapped for a reason"
+
 
 def run(source: str, later: Mapping[int, str] | None = None) -> Report:
     return Runner(FakeAdapter(), later).run(parse_script(source))

@@ -108,6 +108,9 @@ class WasmtimeAdapter:
                 return Outcome.REFUSED
         return None
 
+    def trap_message(self, error: Exception) -> str | None:
+        return None
+
     def _to_raw(self, value: Value) -> Any:
         raw: Any
         match value:
