@@ -1,8 +1,8 @@
 """The part of a wheel's build that is not copying files: the engine is compiled, so that an installed package need not.
 
 A wheel for x86-64 carries the engine twice, for the levels v2 and v3 of the processor; other wheels carry it for their
-platform's usual processor. A wheel works without them, or with a Python or an llvmlite they were not made for: then the first
-use compiles the engine. An editable install carries nothing, since its sources change.
+platform's usual processor. A wheel works without them, or with an llvmlite they were not made for: then the first use
+compiles the engine. An editable install carries nothing, since its sources change.
 """
 
 import importlib
@@ -40,7 +40,7 @@ class EngineBuildHook(BuildHookInterface[Any]):
 
 
 def load_engine(root: Path) -> Any:
-    """The engine as described in the source tree, without the package's own `__init__`, which may ask for it compiled."""
+    """The engine as the source tree describes it, without the package's `__init__`, which may ask for it compiled."""
     sys.path.insert(0, str(root / "src"))
     package = ModuleType("greenbeat")
     package.__path__ = [str(root / "src" / "greenbeat")]

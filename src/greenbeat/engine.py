@@ -1,7 +1,7 @@
 """The engine of Greenbeat: the modules it is written in, and the objects they are compiled to.
 
-Whoever adds a module of native code that no other module of the list imports appends it to `MODULES`. Such modules, and the
-packages they are in, must not use `engine.function` when they are imported.
+Whoever adds a module of native code that no other module of the list imports appends it to `MODULES`. Such modules, and
+the packages they are in, must not use `engine.function` when they are imported.
 
     from greenbeat.engine import engine
     decode = engine.function("decode_module")
@@ -27,7 +27,7 @@ MODULES = [
     "greenbeat.runtime.frames",
 ]
 
-# The handlers are most of the code: they are compiled beside the rest, and the rest is cut so that both take about as long.
+# The handlers are most of the code: they are compiled beside the rest, which takes about as long.
 UNITS = [
     UnitPlan(
         "handlers", ("greenbeat.interpreter.handlers", "greenbeat.interpreter.calls", "greenbeat.interpreter.enter")

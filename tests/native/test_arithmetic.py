@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from greenbeat.native import (
     absolute,

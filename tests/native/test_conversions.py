@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from greenbeat.native import (
     bitcast,

@@ -143,7 +143,7 @@ class Program:
                     return f"generic({self.typed('i32')}, {self.typed('i32')})"
                 case "i32", 2:
                     return f"leaves({self.typed('i32')})"
-                case ("i32" | "f64"), _:
+                case (("i32" | "f64"), _):
                     return f"({self.typed(kind)} {self.pick('+-*')} {self.typed(kind)})"
                 case _, _:
                     return f"cast(ptr[{self.pick(['u8', 'Node'])}], {self.typed('ptr')})"
@@ -162,7 +162,25 @@ class Program:
                 case 0 | 1:
                     return str(self.pick(NAMES))
                 case 2:
-                    return str(self.pick(["0", "1", "-7", "300", "2**40", "2**70", "1.5", "1e400", "True", "None", '"t"', "b'u'", "..."]))
+                    return str(
+                        self.pick(
+                            [
+                                "0",
+                                "1",
+                                "-7",
+                                "300",
+                                "2**40",
+                                "2**70",
+                                "1.5",
+                                "1e400",
+                                "True",
+                                "None",
+                                '"t"',
+                                "b'u'",
+                                "...",
+                            ]
+                        )
+                    )
                 case 3:
                     return f"({self.pick(UNARY)}{e()})"
                 case 4 | 5:
@@ -191,7 +209,9 @@ class Program:
             self.depth -= 1
 
     def call(self) -> str:
-        name = self.pick(["helper", "procedure", "generic", "leaves", "constant", "printf", "program_1", "abort", "int", "max"])
+        name = self.pick(
+            ["helper", "procedure", "generic", "leaves", "constant", "printf", "program_1", "abort", "int", "max"]
+        )
         return f"{name}({', '.join(self.expression() for _ in range(self.random.randrange(4)))})"
 
     def operation(self) -> str:
@@ -209,7 +229,26 @@ class Program:
         return f"{name}({', '.join(arguments)})"
 
     def target(self) -> str:
-        return str(self.pick(["a", "c", "d", "x", "q", "p", "LIMIT", "p.value", "p.next", "p.items[1]", "p.flag", "r[x]", "words[0]", "(a, c)"]))
+        return str(
+            self.pick(
+                [
+                    "a",
+                    "c",
+                    "d",
+                    "x",
+                    "q",
+                    "p",
+                    "LIMIT",
+                    "p.value",
+                    "p.next",
+                    "p.items[1]",
+                    "p.flag",
+                    "r[x]",
+                    "words[0]",
+                    "(a, c)",
+                ]
+            )
+        )
 
     def block(self, indent: str, loop: bool) -> list[str]:
         return [line for _ in range(self.random.randrange(1, 4)) for line in self.statement(indent, loop)]
@@ -228,7 +267,14 @@ class Program:
             case 4:
                 return [f"{indent}{e()}"]
             case 5:
-                ends = ["return 1", "return", "return " + self.typed("i32"), "pass", "assert b", *["break", "continue"] * loop]
+                ends = [
+                    "return 1",
+                    "return",
+                    "return " + self.typed("i32"),
+                    "pass",
+                    "assert b",
+                    *["break", "continue"] * loop,
+                ]
                 return [indent + str(self.pick(ends))]
             case 6 | 7 | 8:
                 otherwise = [f"{indent}else:", *self.block(inner, loop)] if self.random.random() < 0.5 else []
@@ -236,15 +282,22 @@ class Program:
             case 9 | 10:
                 return [f"{indent}while {self.pick([e(), self.typed('bool'), 'True'])}:", *self.block(inner, True)]
             case 11:
-                return [f"{indent}for {self.pick('acx')} in range({e()}, {self.typed('i32')}, {self.pick([1, -1, 3])}):", *self.block(inner, True)]
+                return [
+                    f"{indent}for {self.pick('acx')} in range({e()}, {self.typed('i32')}, {self.pick([1, -1, 3])}):",
+                    *self.block(inner, True),
+                ]
             case 12:
                 items = self.pick(["[1, 2]", "KINDS", "range(3)", "[(1, 2)]", "[]", e()])
                 return [f"{indent}for {self.pick(['a', 'k', 'k, m'])} in unroll({items}):", *self.block(inner, True)]
             case 13:
-                cases = [f"{inner}case {value}:\n" + "\n".join(self.block(inner + "    ", loop)) for value in (1, "2 | -3")]
+                cases = [
+                    f"{inner}case {value}:\n" + "\n".join(self.block(inner + "    ", loop)) for value in (1, "2 | -3")
+                ]
                 return [f"{indent}match {self.pick(['x', 'z', 'o', 'LIMIT', e()])}:", *cases]
             case _:
-                return [f"{indent}{self.pick(['x: i32', 'd: u64', 'global w', 'del a', 'import os', 'raise', 'a = c = 1'])}"]
+                return [
+                    f"{indent}{self.pick(['x: i32', 'd: u64', 'global w', 'del a', 'import os', 'raise', 'a = c = 1'])}"
+                ]
 
     def text(self, number: int) -> str:
         body = "\n".join(self.block("    ", False))

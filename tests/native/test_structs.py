@@ -4,8 +4,7 @@ import ctypes
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from greenbeat.native import (
     addressof,

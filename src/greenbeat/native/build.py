@@ -14,7 +14,7 @@ def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: 
     """Compile LLVM IR to an object file (or, with `assembly`, to assembly text)."""
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = tuning.slp_vectorization = False
-    # Closed in this order: left to the garbage collector, a context may be gone before its module, which ends the process.
+    # Closed in this order: left to the garbage collector, a context may go before its module, which ends the process.
     with machine.create() as target, llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
         module.triple, module.data_layout = machine.triple, str(target.target_data)
         module.verify()
@@ -26,7 +26,9 @@ def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: 
 
 
 def build(functions: Iterable[Any], statics: Iterable[Any] = (), *, checked: bool | None = None) -> Library:
-    """Compile and link native functions at once, without a cache. (To a type checker they are what they were written as.)
+    """Compile and link native functions at once, without a cache.
+
+    To a type checker native functions are what they were written as, hence `Any`.
 
     Raises:
         NativeError: one of them, or what it calls, cannot be compiled.

@@ -3,8 +3,9 @@
     KEY.json      a checksum line, then the manifest: signatures of what is exported, and each object's checksum
     KEY.UNIT.o    one object file per unit
 
-Every file is written under another name and renamed, objects first, so a reader sees all of an entry or none of it. What is
-damaged, cut short or half deleted is the same as missing. The package's own `_objects` directory has the same form.
+Every file is written under another name and renamed, objects first, so a reader sees all of an entry or none of it.
+What is damaged, cut short or half deleted is the same as missing. The package's own `_objects` directory has the same
+form.
 """
 
 import contextlib

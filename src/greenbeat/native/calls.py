@@ -1,4 +1,4 @@
-"""Calls in native code: of functions, through pointers, expanded in place, conversions, and Python called at compile time."""
+"""Calls in native code: of functions, through pointers, expanded in place, and Python called at compile time."""
 
 import ast
 from typing import Any
@@ -100,10 +100,8 @@ class Calls(Expressions):
         """A variadic argument as C passes it: small integers as int, floats as double."""
         kind = self.value_type(argument.type, "an argument")
         if isinstance(kind, t.BoolType) or (isinstance(kind, t.IntegerType) and kind.bits < 32):
-            return self.temporary(
-                f"{'sext' if isinstance(kind, t.IntegerType) and kind.signed else 'zext'} {kind.ir} {argument.ir} to i32",
-                t.I32,
-            )
+            name = "sext" if isinstance(kind, t.IntegerType) and kind.signed else "zext"
+            return self.temporary(f"{name} {kind.ir} {argument.ir} to i32", t.I32)
         return self.convert(argument, t.F64) if kind == t.F32 else argument
 
     def call(

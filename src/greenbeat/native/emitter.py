@@ -36,7 +36,7 @@ class Emitter(Statements):
         except RecursionError:
             self.error("this is nested too deeply")
         except Exception as problem:
-            # Compile-time objects run code of their own (attributes, operators, annotations), and it may raise anything.
+            # Compile-time objects run code of their own (attributes, operators, annotations), which may raise anything.
             try:
                 self.error(f"{type(problem).__name__}: {problem}")
             except NativeError as error:

@@ -1,11 +1,11 @@
-"""The engine as a whole: which modules it is written in, how they are split into objects, and how it gets into a process.
+"""The engine as a whole: the modules it is written in, how they are split into objects, how it gets into a process.
 
     shipped objects ──┐
     user cache ───────┼─▶ objects + manifest ─▶ link ─▶ engine.function("name")
     a build ──────────┘   (one process a unit)
 
-With objects at hand nothing of the engine is imported: its source files are hashed, the objects of that hash are read and
-linked. Only a build imports the modules, in child processes, since LLVM can end the process it runs in.
+With objects at hand nothing of the engine is imported: its source files are hashed, the objects of that hash are read
+and linked. Only a build imports the modules, in child processes, since LLVM can end the process it runs in.
 """
 
 import contextlib
@@ -132,7 +132,7 @@ class Engine:
     def _linked(self) -> tuple[Library, cache.Compiled]:
         if os.environ.get("GREENBEAT_BUILDING"):
             raise BuildError(
-                "the engine is used while it is built: a module of the engine must not use engine.function when imported"
+                "the engine is used while it is built: its modules must not use engine.function when imported"
             )
         compiled = self.obtain()
         return Library(compiled.objects.values(), [*compiled.functions, *compiled.addresses]), compiled
@@ -276,8 +276,8 @@ class Engine:
             "debug": self.debug,
             "seen": list(self.sources()),
         }
-        # The child must not run greenbeat/__init__.py (see worker.py), nor take native/types.py for the library's `types`:
-        # hence the file by its path, with -P.
+        # The child must not run greenbeat/__init__.py (see worker.py), nor take native/types.py for the library's
+        # `types`: hence the file by its path, with -P.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "GREENBEAT_BUILDING": "1"}
         command = [sys.executable, "-P", str(Path(__file__).with_name("worker.py"))]
         import subprocess  # here, since a warm start does without

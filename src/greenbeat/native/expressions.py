@@ -227,8 +227,8 @@ class Expressions(Conversions):
         count = self.index(right, node)
         if isinstance(op, ast.Sub):
             count = self.temporary(f"sub i64 0, {count.ir}", t.I64)
-        return self.temporary(f"getelementptr {left.type.of.memory_ir}, ptr {left.ir}, i64 {count.ir}", left.type) \
-            if left.type.of != t.VOID else self.temporary(f"getelementptr i8, ptr {left.ir}, i64 {count.ir}", left.type)  # fmt: skip
+        element = "i8" if left.type.of == t.VOID else left.type.of.memory_ir
+        return self.temporary(f"getelementptr {element}, ptr {left.ir}, i64 {count.ir}", left.type)
 
     def index(self, value: Any, node: ast.AST) -> Value:
         """An integer of any width as an i64, by its signedness."""

@@ -4,8 +4,8 @@ A function decorated here is not compiled at once: it is a node that a build rea
 operation of this file from ordinary Python is an error, except where its docstring says otherwise; the compiler
 recognises them by identity (see `intrinsics.py`).
 
-    native     an ordinary function           inline    expanded into every caller, parameters may be compile-time values
-    export     callable from Python by name   extern    a C function found in the process by its name
+    native   an ordinary function            inline   expanded into every caller, with parameters of any kind
+    export   callable from Python by name    extern   a C function found in the process by its name
 """
 
 import sys
@@ -33,7 +33,7 @@ class NativeFunction:
         inline: expanded into its callers instead of called.
         exported: can be called from Python by `symbol`.
         shared: one copy in the whole engine, in the unit of its module, referred to by name from the other units.
-        trap: in functions that can trap, the inline function that `trap(kind)` expands to, called with `kind` followed by
+        trap: in functions that can trap, the inline function that `trap(kind)` expands to, called with `kind` and then
             the outermost function's own parameters of the same names.
     """
 

@@ -48,7 +48,7 @@ class Library:
                 perfmap.append(perfmap.function_addresses(item, self.addresses))
 
     def function(self, function: Any) -> Any:
-        """The compiled function as a ctypes callable; it runs holding the GIL, since calls are short or say otherwise."""
+        """The compiled function as a ctypes callable; it holds the GIL, since calls are short or say otherwise."""
         kind = function.type
         types: list[Any] = [None if p.ir == "void" else p.ctype for p in (kind.returns, *kind.params)]
         return ctypes.PYFUNCTYPE(*types)(self.addresses[function.symbol])

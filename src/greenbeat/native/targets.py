@@ -24,7 +24,7 @@ _told: list[str] = []
 
 
 def compile_for(triple: str) -> None:
-    """Say what this process compiles for, if it is not for itself; before modules that ask `target_triple` are imported."""
+    """Say what this process compiles for, if not for itself; before modules that ask `target_triple` are imported."""
     _told[:] = [triple]
 
 

@@ -67,7 +67,7 @@ class IntegerType(Type):
         return getattr(ctypes, f"c_{'' if self.signed else 'u'}int{self.bits}")
 
     def fits(self, value: int) -> bool:
-        """Whether a literal can be written for this type: in its own range or, as a bit pattern, in the other sign's."""
+        """Whether a literal can be of this type: in its own range or, as a bit pattern, in the other sign's."""
         return -(1 << (self.bits - 1)) <= value < (1 << self.bits)
 
     def wrap(self, value: int) -> int:
@@ -157,7 +157,7 @@ class VoidType(Type):
 
 
 class PointerType(Type):
-    """A pointer to `of`. The target may be named by a string, resolved at first use, so that structs can refer to each other."""
+    """A pointer to `of`, which a string may name: resolved at first use, so that structs can refer to each other."""
 
     ir = "ptr"
     size = 8

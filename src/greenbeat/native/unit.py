@@ -164,8 +164,8 @@ class Unit:
     def _compile_unit(self) -> str:
         file = self._file(f"/{self.name}")
         return self.debug_node(
-            f'distinct !DICompileUnit(language: DW_LANG_Python, file: {file}, producer: "greenbeat", isOptimized: true, '
-            "runtimeVersion: 0, emissionKind: LineTablesOnly)"
+            f'distinct !DICompileUnit(language: DW_LANG_Python, file: {file}, producer: "greenbeat", '
+            "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)"
         )
 
     def debug_function(self, function: NativeFunction, line: int) -> str:
@@ -174,8 +174,9 @@ class Unit:
             return ""
         file, kind = self._file(function.code.co_filename), self.debug_node("!DISubroutineType(types: !{null})")
         return self.debug_node(
-            f'distinct !DISubprogram(name: "{function.symbol}", scope: {file}, file: {file}, line: {line}, type: {kind}, '
-            f"scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: {self._compile_unit()})"
+            f'distinct !DISubprogram(name: "{function.symbol}", scope: {file}, file: {file}, line: {line}, '
+            f"type: {kind}, scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, "
+            f"unit: {self._compile_unit()})"
         )
 
     def debug_location_id(self, node: ast.AST, scope: Scope) -> str:

@@ -1,7 +1,8 @@
 """What an expression is while it is compiled.
 
-A value known only at run time is a `Value`: an LLVM operand and its type. Anything else is a compile-time value, a plain
-Python object: a number, a type, a function, a tuple of those. Compile-time numbers have no width until they meet one.
+A value known only at run time is a `Value`: an LLVM operand and its type. Anything else is a compile-time value, a
+plain Python object: a number, a type, a function, a tuple of those. Compile-time numbers have no width until they meet
+one.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """A child process that compiles one unit of an engine: the plan comes in on stdin as JSON, manifest and object go out.
 
-It is run by its path. The package's own `__init__` is the users' front door and may ask for the very engine that is being
-built, so here an empty package stands in its place.
+It is run by its path. The package's own `__init__` is the users' front door and may ask for the very engine that is
+being built, so here an empty package stands in its place.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""The state of compiling one function, and what every part of the compiler does with it: write instructions and labels, know
-names, load and store, and fit values to types.
+"""The state of compiling one function, and what every part of the compiler does with it.
 
-Locals are stack slots, which LLVM's first pass turns into registers; temporaries are numbered, which LLVM parses five times
-faster than names.
+That is: write instructions and labels, know names, load and store. Locals are stack slots, which LLVM's first pass
+turns into registers; temporaries are numbered, which LLVM parses five times faster than names.
 """
 
 import ast
