@@ -64,6 +64,7 @@ from greenbeat.native import (
 from greenbeat.runtime.hostcalls import call_host
 from greenbeat.runtime.layout import (
     HOST,
+    NEAR,
     TRAP_INDIRECT_NULL,
     TRAP_INDIRECT_TYPE,
     TRAP_NULL_REFERENCE,
@@ -75,6 +76,7 @@ from greenbeat.runtime.layout import (
     Module,
     SignatureType,
     Task,
+    header_slot,
 )
 
 @extern
@@ -106,19 +108,24 @@ def call_slow(
     trap(TRAP_STACK)
 
 
-@handler
-def call(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
-) -> None:  # fmt: skip
-    """Call a translated function of this instance's module."""
-    frame = sp + load(u32, ip, RESULT)
-    header = sp + load(u32, ip, FIRST)
-    if unlikely(frame > task.limit):
-        return tail(call_slow(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-    store(header, ip + CALL_SIZE)
-    store(header, sp, 8)
-    enter(load(ptr[u8], ip, 16), frame, memory, length, instance, accumulator, float_accumulator)
+@lru_cache(maxsize=None)
+def call(near):
+    """Call a translated function of this instance's module; `near` tells that its header is at its usual place."""
+
+    @handler
+    def run_call(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        frame = sp + load(u32, ip, RESULT)
+        header = frame + NEAR * 8 if near else sp + load(u32, ip, FIRST)
+        if unlikely(frame > task.limit):
+            return tail(call_slow(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+        store(header, ip + CALL_SIZE)
+        store(header, sp, 8)
+        enter(load(ptr[u8], ip, 16), frame, memory, length, instance, accumulator, float_accumulator)
+
+    return run_call
 
 
 @lru_cache(maxsize=None)
@@ -145,18 +152,29 @@ def call_unlinked(variant):
 # ---------------------------------------------------------------- returns
 
 
-@handler
-def return_nothing(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
-) -> None:  # fmt: skip
-    """Return without a result."""
-    header = sp + load(u32, ip, RESULT)
-    enter(load(ptr[u8], header), load(ptr[u8], header, 8), memory, length, instance, accumulator, float_accumulator)
+@inline
+def own_header(near, ip, sp):
+    """The header of the frame that returns."""
+    return sp + NEAR * 8 if near else sp + load(u32, ip, RESULT)
 
 
 @lru_cache(maxsize=None)
-def return_value(kind, operand):
+def return_nothing(near):
+    """Return without a result."""
+
+    @handler
+    def run_return_nothing(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        header = own_header(near, ip, sp)
+        enter(load(ptr[u8], header), load(ptr[u8], header, 8), memory, length, instance, accumulator, float_accumulator)
+
+    return run_return_nothing
+
+
+@lru_cache(maxsize=None)
+def return_value(kind, operand, near):
     """Return one result: into the frame's first slot and an accumulator."""
 
     @handler
@@ -164,7 +182,7 @@ def return_value(kind, operand):
         ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
-        header = sp + load(u32, ip, RESULT)
+        header = own_header(near, ip, sp)
         following, caller = load(ptr[u8], header), load(ptr[u8], header, 8)
         value = read(operand, kind, FIRST, ip, sp, accumulator, float_accumulator)
         if is_float(kind):
@@ -212,7 +230,7 @@ def prepare_foreign(
     inner = saved + SAVED
     size = u64(signature.param_count) * 8
     copy(inner, frame, size)
-    header = inner + size
+    header = inner + u64(header_slot(signature.param_count)) * 8
     store(header, cast(ptr[u8], foreign_cells))
     store(header, inner, 8)
     return inner
@@ -310,7 +328,7 @@ def call_import(
 
 
 @lru_cache(maxsize=None)
-def call_dynamic(operand, by_reference, variant):
+def call_dynamic(operand, by_reference, variant, near):
     """`call_indirect` and `call_ref`: a function of this instance is called at once, any other by `call_target`."""
 
     @handler
@@ -330,7 +348,7 @@ def call_dynamic(operand, by_reference, variant):
         entry = target.function.entry[variant]
         if unlikely(entry is None):
             return tail(translate_first(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-        header = sp + load(u32, ip, 28)
+        header = frame + NEAR * 8 if near else sp + load(u32, ip, 28)
         store(header, ip + 40)
         store(header, sp, 8)
         enter(entry, frame, memory, length, instance, accumulator, float_accumulator)
@@ -381,10 +399,10 @@ def replace_frame(ip, sp, target, arguments):
     """Move the arguments over the frame's own parameters and the header behind them: the frame is the callee's now."""
     own = sp + load(u32, ip, RESULT)
     following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
-    size = u64(target.signature.param_count) * 8
-    move(sp, arguments, size)
-    store(sp, following, size)
-    store(sp, caller, size + 8)
+    move(sp, arguments, u64(target.signature.param_count) * 8)
+    header = sp + u64(header_slot(target.signature.param_count)) * 8
+    store(header, following)
+    store(header, caller, 8)
 
 
 @lru_cache(maxsize=None)
@@ -439,8 +457,9 @@ def replace_foreign(
         store(saved, caller, 8)
         store(saved, instance, 16)
         store(saved, signature, 24)
-    store(inner, cast(ptr[u8], foreign_cells), size)
-    store(inner, inner, size + 8)
+    header = inner + u64(header_slot(signature.param_count)) * 8
+    store(header, cast(ptr[u8], foreign_cells))
+    store(header, inner, 8)
     return inner
 
 
@@ -500,10 +519,10 @@ def tail_call_dynamic(by_reference, variant):
             trap(TRAP_STACK)
         own = sp + load(u32, ip, 36)
         following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
-        size = u64(target.signature.param_count) * 8
-        move(sp, arguments, size)
-        store(sp, following, size)
-        store(sp, caller, size + 8)
+        move(sp, arguments, u64(target.signature.param_count) * 8)
+        header = sp + u64(header_slot(target.signature.param_count)) * 8
+        store(header, following)
+        store(header, caller, 8)
         enter(entry, sp, memory, length, instance, accumulator, float_accumulator)
 
     return run_tail_call_dynamic

@@ -28,7 +28,7 @@ from greenbeat.interpreter.handlers import (
     step_base,
     swapped_comparison,
 )
-from greenbeat.interpreter.returns import return_from
+from greenbeat.interpreter.returns import near, return_from
 from greenbeat.interpreter.translation import (
     CONSTANT,
     FROM_IMMEDIATE,
@@ -148,10 +148,10 @@ def become_returns(v: ptr[Validator], word: u32) -> u32:
             left = word
         else:
             cell = t.code + (place - 8)
-            number = u32(RETURN_NOTHING)
+            number = RETURN_NOTHING + near(v)
             slot: u32 = 0
             if signature.result_count == 1:
-                number = RETURN_VALUE + class_of(signature.results[0]) * 2
+                number = RETURN_VALUE + class_of(signature.results[0]) * 4 + near(v)
                 slot = operand_slot(t, v.control.height)
                 if word & COPIED != 0:
                     cell = t.code + (place - 24)

@@ -31,6 +31,7 @@ from greenbeat.runtime.layout import (
     Instance,
     Module,
     Task,
+    header_slot,
 )
 
 
@@ -57,7 +58,7 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
             return RAISED
         return FINISHED
     instance = target.instance
-    header = frame + u64(target.signature.param_count) * SLOT
+    header = frame + u64(header_slot(target.signature.param_count)) * SLOT
     entry = cast(ptr[u8], 0)
     if frame <= task.ceiling:
         entry = ensure_translated(instance.module, target.function, task.mode | instance.bounds)

@@ -15,7 +15,7 @@ them. A pair that does not exist costs one dispatch more, nothing else.
 from functools import lru_cache
 
 from greenbeat.interpreter.arithmetic import INVERSE, slots_at
-from greenbeat.interpreter.calls import CALL_SIZE, call_slow, enter
+from greenbeat.interpreter.calls import CALL_SIZE, call_slow, enter, own_header
 from greenbeat.interpreter.convention import (
     ACCUMULATOR,
     FIRST,
@@ -32,7 +32,7 @@ from greenbeat.interpreter.convention import (
 )
 from greenbeat.interpreter.poll import poll
 from greenbeat.native import i32, i64, inline, load, ptr, store, tail, u8, u32, u64, unlikely, v128, vector_of
-from greenbeat.runtime.layout import Instance, Task
+from greenbeat.runtime.layout import NEAR, Instance, Task
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
 
 THIRD = 20
@@ -271,7 +271,7 @@ def fused_step(opcode, side, negated, backward):
 
 
 @lru_cache(maxsize=None)
-def fused_return(maker):
+def fused_return(maker, near):
     """A maker and a return of what it makes; the header stands where the result's slot would."""
     native_type = LOADS[maker[0]].value if maker[0] in LOADS else OPERATIONS[maker[0]].result
 
@@ -281,7 +281,7 @@ def fused_return(maker):
         fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = made(maker, ip, sp, memory, accumulator, float_accumulator)
-        header = sp + load(u32, ip, RESULT)
+        header = own_header(near, ip, sp)
         following, caller = load(ptr[u8], header), load(ptr[u8], header, 8)
         if is_float(native_type):
             store(sp, value)
@@ -294,7 +294,7 @@ def fused_return(maker):
 
 
 @lru_cache(maxsize=None)
-def fused_call(maker):
+def fused_call(maker, near):
     """A maker of the last argument and a call: the maker's words stand behind the call's, at the same distances.
 
         0          8         12          16       24            32      36       40
@@ -316,7 +316,7 @@ def fused_call(maker):
         else:
             value = made(maker, words, sp, memory, accumulator, float_accumulator)
             store(sp, u64(u32(value)), load(u32, words, RESULT))
-        header = sp + load(u32, ip, FIRST)
+        header = frame + NEAR * 8 if near else sp + load(u32, ip, FIRST)
         store(header, ip + size)
         store(header, sp, 8)
         enter(load(ptr[u8], ip, 16), frame, memory, length, instance, accumulator, float_accumulator)

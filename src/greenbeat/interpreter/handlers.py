@@ -12,6 +12,7 @@ from greenbeat.interpreter.arithmetic import BINARY_VARIANTS, UNARY_VARIANTS
 from greenbeat.interpreter.convention import ACCUMULATOR, HANDLER, IMMEDIATE, SLOT
 from greenbeat.native import table, u8, u16
 from greenbeat.runtime.layout import (
+    NEAR,
     TRAP_NULL_REFERENCE,
     TRAP_UNREACHABLE,
     VARIANTS,
@@ -131,6 +132,11 @@ SELECT = family(
 )
 ZERO_MANY = 9
 ZERO = family([("zero", variables.zero(None)), *((f"zero.{n}", variables.zero(n)) for n in range(1, ZERO_MANY))])
+ZERO_SPLIT = family(
+    (f"zero.split.{f}.{b if b else 'n'}", variables.zero_split(f, b))
+    for f in range(1, NEAR + 1)
+    for b in (None, *range(1, ZERO_MANY))
+)
 CHECK_FRAME = family([("check_frame", variables.check_frame)])
 CHARGE = family([("charge", variables.charge)])
 
@@ -139,15 +145,24 @@ CHARGE = family([("charge", variables.charge)])
 BRANCH = family([("br", branches.branch(False)), ("br_loop", branches.branch(True))])
 BRANCH_TABLE = family([("br_table.s", branches.branch_table(SLOT)), ("br_table.a", branches.branch_table(ACCUMULATOR))])
 CALL_UNLINKED = family((f"call.unlinked.{v}", calls.call_unlinked(v)) for v in range(VARIANTS))
-CALL = family([("call", calls.call)])
+# The digit `near` tells that a header is at its usual place.
+CALL = family([("call.far", calls.call(False)), ("call", calls.call(True))])
 CALL_IMPORT = family([("call.import", calls.call_import)])
 CALL_INDIRECT = family(
-    (f"call_indirect.{_letters[o]}.{v}", calls.call_dynamic(o, False, v)) for v in range(VARIANTS) for o in (SLOT, ACCUMULATOR)
+    (f"call_indirect{'' if near else '.far'}.{_letters[o]}.{v}", calls.call_dynamic(o, False, v, near))
+    for v in range(VARIANTS)
+    for o in (SLOT, ACCUMULATOR)
+    for near in (False, True)
 )
-CALL_REF = family((f"call_ref.{v}", calls.call_dynamic(SLOT, True, v)) for v in range(VARIANTS))
-RETURN_NOTHING = family([("return.0", calls.return_nothing)])
+CALL_REF = family(
+    (f"call_ref{'' if near else '.far'}.{v}", calls.call_dynamic(SLOT, True, v, near)) for v in range(VARIANTS) for near in (False, True)
+)
+RETURN_NOTHING = family([("return.0.far", calls.return_nothing(False)), ("return.0", calls.return_nothing(True))])
 RETURN_VALUE = family(
-    (f"return.{n}.{_letters[o]}", calls.return_value(k, o)) for n, k in _classes for o in (SLOT, ACCUMULATOR)
+    (f"return.{n}.{_letters[o]}{'' if near else '.far'}", calls.return_value(k, o, near))
+    for n, k in _classes
+    for o in (SLOT, ACCUMULATOR)
+    for near in (False, True)
 )
 RETURN_VALUES = family([("return.n", calls.return_values)])
 TAIL_CALL = family((f"return_call.{v}", calls.tail_call(v)) for v in range(VARIANTS))
@@ -221,13 +236,20 @@ for _m, _maker in enumerate(fusion.MAKERS, 1):
                 for k in (False, True)
             )
 
-_fused_return = [0, *(family([(f"{_maker_name(m)}+return", fusion.fused_return(m))]) for m in fusion.MAKERS)]
+_fused_return = [0]
+for _maker in fusion.MAKERS:
+    _name = f"{_maker_name(_maker)}+return"
+    _fused_return.append(
+        family([(f"{_name}.far", fusion.fused_return(_maker, False)), (_name, fusion.fused_return(_maker, True))])
+    )
 # By maker; a local's copy is the maker 0.
 _fused_call = [0] * (len(fusion.MAKERS) + 1)
 for _maker in fusion.CALL_MAKERS:
     _m = 0 if _maker is fusion.COPY else fusion.MAKERS.index(_maker) + 1
     _name = "copy" if _maker is fusion.COPY else _maker_name(_maker)
-    _fused_call[_m] = family([(f"{_name}+call", fusion.fused_call(_maker))])
+    _fused_call[_m] = family(
+        [(f"{_name}+call.far", fusion.fused_call(_maker, False)), (f"{_name}+call", fusion.fused_call(_maker, True))]
+    )
 STEP = fusion.MAKERS.index(fusion.STEP) + 1
 _step_base = [0] * BRANCH_USERS
 for _u, _user in enumerate(fusion.BRANCH_USERS, 1):

@@ -40,10 +40,22 @@ from greenbeat.interpreter.translation import (
     take,
 )
 from greenbeat.interpreter.values import PAIR_SIZE, become_pair, from_last, load_constant
-from greenbeat.native import load, native, ptr, store, u32, u64
-from greenbeat.runtime.layout import SLOT, SignatureType
+from greenbeat.native import inline, load, native, ptr, store, u32, u64
+from greenbeat.runtime.layout import NEAR, SLOT, SignatureType, header_slot
 from greenbeat.wasm.validator import Validator
 from greenbeat.wasm.valuetypes import I32
+
+
+@inline
+def is_near(signature):
+    """The digit of a function whose header is at its usual place."""
+    return u32(signature.param_count <= NEAR)
+
+
+@inline
+def near(v):
+    """The same for the function that is translated."""
+    return is_near(v.function.signature)
 
 
 @native
@@ -56,7 +68,7 @@ def return_from(v: ptr[Validator], base: u32, always: bool) -> None:
     signature = v.function.signature
     count = signature.result_count
     if count == 0:
-        cell = emit(v, RETURN_NOTHING, 16)
+        cell = emit(v, RETURN_NOTHING + near(v), 16)
         store(cell, t.header, 8)
     elif count == 1:
         kind = signature.results[0]
@@ -68,12 +80,12 @@ def return_from(v: ptr[Validator], base: u32, always: bool) -> None:
             store(constant, bits, 16)
             source = FROM_ACCUMULATOR
         elif always and t.last_maker != 0 and from_last(v, base, source, is_real(kind)):
-            become_pair(v, u32(fused_return[t.last_maker]), 0, t.header)
+            become_pair(v, u32(fused_return[t.last_maker]) + near(v), 0, t.header)
             t.last = NONE
             return
         elif always:
             take(v, base, source, is_real(kind))
-        cell = emit(v, RETURN_VALUE + class_of(kind) * 2 + source, 16)
+        cell = emit(v, RETURN_VALUE + (class_of(kind) * 2 + source) * 2 + near(v), 16)
         store(cell, t.header, 8)
         store(cell, slot, 12)
     else:
@@ -142,11 +154,11 @@ def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureTy
             size += PAIR_SIZE - 8
         cell = emit(v, CALL_UNLINKED + t.variant, size)
         store(cell, frame, 8)
-        store(cell, frame + signature.param_count * SLOT, 12)
+        store(cell, frame + header_slot(signature.param_count) * SLOT, 12)
         store(cell, u64(index), 16)
-        store(cell, handlers[CALL], CALL_ITSELF)
+        store(cell, handlers[CALL + is_near(signature)], CALL_ITSELF)
         if pair != 0:
-            store(cell, handlers[pair], CALL_ITSELF)
+            store(cell, handlers[pair + is_near(signature)], CALL_ITSELF)
             store(cell, operand_slot(t, last), 32)
             store(cell, first, 36)
             store(cell, u64(second), 40)
@@ -174,7 +186,7 @@ def dynamic(v: ptr[Validator], number: u32, base: u32, slot: u32, table: u32, si
     store(cell, slot, 12)
     store(cell, signature, 16)
     store(cell, table, 24)
-    store(cell, frame + signature.param_count * SLOT, 28)
+    store(cell, frame + header_slot(signature.param_count) * SLOT, 28)
     store(cell, u32(table < v.module.table_count and v.module.tables[table].is_64), 32)
     if size == 48:
         store(cell, t.header, 36)
@@ -198,7 +210,7 @@ def call_indirect(v: ptr[Validator], table: u32, signature: ptr[SignatureType]) 
         source = source_of(v, index, False)
     slot = slot_of(v, index)
     take(v, index, source, False)
-    dynamic(v, CALL_INDIRECT + t.variant * 2 + source, base, slot, table, signature, 40)
+    dynamic(v, CALL_INDIRECT + (t.variant * 2 + source) * 2 + is_near(signature), base, slot, table, signature, 40)
     results_arrive(v, base, signature)
 
 
@@ -209,7 +221,7 @@ def call_ref(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
     base = v.height - signature.result_count
     reference = base + signature.param_count
     settle(v, base, reference + 1)
-    dynamic(v, CALL_REF + t.variant, base, operand_slot(t, reference), NONE, signature, 40)
+    dynamic(v, CALL_REF + t.variant * 2 + is_near(signature), base, operand_slot(t, reference), NONE, signature, 40)
     results_arrive(v, base, signature)
 
 

@@ -4,8 +4,8 @@ The operand stack of WebAssembly does not exist at run time. While translating, 
 slot, a local that has not been copied anywhere, or a constant. An entry has a slot reserved at a fixed place of the frame
 whether it uses it or not:
 
-    sp ─▶ │ parameters │ header (2) │ other locals │ operand 0 │ operand 1 │ ...
-                                     operands ──────┘
+    sp ─▶ │ parameters, locals up to slot 4 │ header (2) │ other locals │ operand 0 │ operand 1 │ ...
+                                                         operands ──────┘
 
 Every value is written to a slot and to an accumulator by the same cell. The translator remembers which slot each accumulator
 mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell that made the value
@@ -181,9 +181,9 @@ def operand_slot(t: ptr[Translation], height: u32) -> u32:
 
 @inline
 def local_slot(v: ptr[Validator], index: u32) -> u32:
-    """The slot of a local: the header is between parameters and the others."""
+    """The slot of a local: the header is behind the parameters and the first locals."""
     slot = index * SLOT
-    if index >= v.function.signature.param_count:
+    if slot >= state(v).header:
         slot += HEADER_SLOTS * SLOT
     return slot
 

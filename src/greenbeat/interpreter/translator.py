@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from greenbeat.interpreter import control, returns, values
 from greenbeat.interpreter.control import end_run, start_run
-from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY
+from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY, ZERO_SPLIT
 from greenbeat.interpreter.translation import NONE, Translation, barrier, emit, grow_code, realloc, reserve_entries, state
 from greenbeat.native import (
     addressof,
@@ -32,7 +32,7 @@ from greenbeat.native import (
     i32,
 )
 from greenbeat.runtime.arena import allocate
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, Function, Module
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, Function, Module, header_slot
 from greenbeat.wasm.body import function_pass
 from greenbeat.wasm.reader import Failure, Reader, failed
 from greenbeat.wasm.validator import Validator, no_memory
@@ -56,8 +56,9 @@ def begin(v: ptr[Validator]) -> bool:
     params = v.function.signature.param_count
     t.size = 0
     t.flushed = 0
-    t.header = params * SLOT
-    t.operands = (v.local_count + HEADER_SLOTS) * SLOT
+    near = header_slot(params)
+    t.header = near * SLOT
+    t.operands = ((v.local_count if v.local_count > near else near) + HEADER_SLOTS) * SLOT
     t.charge = NONE
     if t.capacity == 0:
         if not grow_code(v, 0):
@@ -76,16 +77,33 @@ def begin(v: ptr[Validator]) -> bool:
     if v.function.frame_size > UNCHECKED_FRAME:
         cell = emit(v, CHECK_FRAME, 16)
         store(cell, v.function.frame_size + UNCHECKED_FRAME, 8)
-    zeroed = v.local_count - params
-    if zeroed != 0:
-        number = u32(ZERO)
-        if zeroed < ZERO_MANY:
-            number += zeroed
-        cell = emit(v, number, 16)
-        store(cell, t.header + HEADER_SLOTS * SLOT, 8)
-        store(cell, zeroed, 12)
+    zero_locals(v, params, near)
     start_run(v)
     return not failed(v.reader)
+
+
+@native
+def zero_locals(v: ptr[Validator], params: u32, near: u32) -> None:
+    """Zero the locals in front of the header and those behind it."""
+    t = state(v)
+    total = v.local_count
+    front = (total if total < near else near) - params
+    behind = total - near if total > near else u32(0)
+    after = t.header + HEADER_SLOTS * SLOT
+    many = behind if behind < ZERO_MANY else u32(0)
+    if front != 0 and behind != 0:
+        cell = emit(v, ZERO_SPLIT + (front - 1) * ZERO_MANY + many, 24)
+        store(cell, params * SLOT, 8)
+        store(cell, behind, 12)
+        store(cell, u64(0), 16)
+    elif front != 0:
+        cell = emit(v, ZERO + front, 16)
+        store(cell, params * SLOT, 8)
+        store(cell, front, 12)
+    elif behind != 0:
+        cell = emit(v, ZERO + many, 16)
+        store(cell, after, 8)
+        store(cell, behind, 12)
 
 
 @inline

@@ -35,7 +35,7 @@ from greenbeat.native import (
     unlikely,
     v128,
 )
-from greenbeat.runtime.layout import SUSPENDED, TRAP_STACK, Instance, Task
+from greenbeat.runtime.layout import HEADER_SLOTS, Instance, NEAR, SUSPENDED, TRAP_STACK, Task
 
 # The four classes of value that are moved differently: by which accumulator holds them, and how wide.
 CLASSES = (u32, u64, f32, f64)
@@ -190,6 +190,25 @@ def zero(count):
         proceed(ip + 16, accumulator, float_accumulator)
 
     return run_zero
+
+
+@lru_cache(maxsize=None)
+def zero_split(front, behind):
+    """Zero `front` slots, which end at a near header, and `behind` slots after it, or as many as the cell says."""
+
+    @handler
+    def run_zero_split(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
+        fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        fill(sp + 8 * (NEAR - front), 0, 8 * front)
+        if behind is None:
+            fill(sp + 8 * (NEAR + HEADER_SLOTS), 0, 8 * load(u32, ip, FIRST))
+        else:
+            fill(sp + 8 * (NEAR + HEADER_SLOTS), 0, 8 * behind)
+        proceed(ip + 24, accumulator, float_accumulator)
+
+    return run_zero_split
 
 
 @handler

@@ -6,7 +6,7 @@ already. https://webassembly.github.io/spec/core/valid/instructions.html
 """
 
 from greenbeat.native import cast, i64, inline, native, ptr, stack, table, u8, u32, u64, unlikely
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, SignatureType
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, SignatureType, header_slot
 from greenbeat.wasm import valuetypes
 from greenbeat.wasm.body_extended import address_type, extended_pass, memory_type, unknown_instruction
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
@@ -470,7 +470,10 @@ def function_pass(emit):
         if r.position != r.end:
             malformed(r, "section size mismatch: the function's body goes on behind its end")
             return False
-        v.function.frame_size = (v.local_count + HEADER_SLOTS + v.highest) * SLOT
+        locals_end = header_slot(v.function.signature.param_count)
+        if v.local_count > locals_end:
+            locals_end = v.local_count
+        v.function.frame_size = (locals_end + HEADER_SLOTS + v.highest) * SLOT
         if emit is not None:
             return emit.finish(v)
         return True
