@@ -194,3 +194,21 @@ def test_an_import_exported_again(make: Make) -> None:
         exports.g("a")
     function: Any = gb.Function(lambda x: x, ["i32"], ["i32"])
     assert make(text, {"env": {"f": function}}).exports.g is function
+
+
+def test_an_import_called_by_python_has_no_guest_frames(make: Make) -> None:
+    """Whatever ran before, and though its frames are gone."""
+
+    def fail(deep: int) -> None:
+        raise KeyError(deep)
+
+    text = """(module (import "env" "f" (func $f (param i32))) (export "f" (func $f))
+      (func (export "guest") (param i32) (if (local.get 0) (then (call 1 (i32.sub (local.get 0) (i32.const 1)))) )
+        (call $f (local.get 0))))"""
+    with pytest.raises(KeyError) as caught:
+        make(text, {"env": {"f": fail}}).exports.guest(50)
+    assert "WebAssembly frames" in caught.value.__notes__[0]
+    gc.collect()
+    with pytest.raises(KeyError) as caught:
+        make(text, {"env": {"f": fail}}).exports.f(3)
+    assert not hasattr(caught.value, "__notes__")

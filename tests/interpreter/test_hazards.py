@@ -1,0 +1,18 @@
+"""Functions that were once translated wrongly; random code found them (see `tests/fuzz`)."""
+
+from __future__ import annotations
+
+from tests.support import Guest
+
+
+def test_a_copied_value_is_in_its_slot(guest: Guest) -> None:
+    """A copy reads the slot of a value that its next reader takes from the accumulator: it must have been written."""
+    program = guest("""(module
+      (func (export "f") (param i32) (result i32) (local i32)
+        (loop (result i32 i32) (i32.add (local.get 0) (i32.const 1)) (i32.const 105))
+        drop local.tee 1 i32.const 2 i32.mul local.get 1 i32.add)
+      (func (export "g") (param f64) (result f64) (local f64)
+        (block (result f64 f64) (f64.add (local.get 0) (f64.const 1)) (f64.const 105))
+        drop local.tee 1 f64.const 2 f64.mul local.get 1 f64.add))""")
+    assert program("f", 5) == 18
+    assert program("g", 5.0) == 18.0
