@@ -82,7 +82,7 @@ def _with_frames(message: str, backtrace: tuple[Frame, ...]) -> str:
     return "\n  ".join([message, *(f"in {frame}" for frame in backtrace)])
 
 
-class Trap(GreenbeatError):  # noqa: N818  What WebAssembly calls it.
+class Trap(GreenbeatError):
     """The guest was stopped.
 
     Attributes:
@@ -98,7 +98,7 @@ class Trap(GreenbeatError):  # noqa: N818  What WebAssembly calls it.
         return _with_frames(self.kind, self.backtrace)
 
 
-class Exhausted(GreenbeatError):  # noqa: N818  It says what happened to a resource.
+class Exhausted(GreenbeatError):
     """A limit was reached.
 
     Attributes:

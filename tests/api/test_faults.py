@@ -43,7 +43,7 @@ def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env={**os.environ, "PYTHONPATH": SOURCE, **environment},
     )
 

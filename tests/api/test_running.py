@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import greenbeat as gb
+from greenbeat.api.bridge import native
 from tests.api.conftest import Make
 
 SOURCE = str(Path(gb.__file__).parents[1])
@@ -43,7 +44,7 @@ def make_exports(make: Make) -> Any:
     return make(LOOPS, {"env": {"f": lambda x: x}}).exports
 
 
-def run(code: str, timeout: float = 60) -> str:
+def run(code: str, timeout: float = 200) -> str:
     """The output of a Python program in a process of its own."""
     program = f"import greenbeat as gb\nLOOPS = {LOOPS!r}\n" + textwrap.dedent(code)
     environment = {**os.environ, "PYTHONPATH": SOURCE}
@@ -102,6 +103,19 @@ def test_fuel_of_nested_calls(make: Make) -> None:
     assert all(0 < left <= 10**6 for left in seen)
 
 
+def test_fuel_of_a_host_function_that_raises(make: Make) -> None:
+    def f(x: int) -> int:
+        instance.exports.count(500)
+        left.append(instance.fuel)
+        raise KeyError
+
+    left: list[Any] = []
+    instance = make(LOOPS, {"env": {"f": f}}, fuel=10**6)
+    with pytest.raises(KeyError):
+        instance.exports.each(1)
+    assert instance.fuel == left[0]
+
+
 def test_fuel_given_and_taken_by_a_host_function(make: Make) -> None:
     def f(x: int) -> int:
         instance.fuel = 50
@@ -110,6 +124,48 @@ def test_fuel_given_and_taken_by_a_host_function(make: Make) -> None:
     instance = make(LOOPS, {"env": {"f": f}}, fuel=60)
     assert instance.exports.each(1000) == 1000
     assert make(LOOPS, {"env": {"f": f}}).fuel is None
+
+
+def test_signal_handlers_may_call_the_instance(make: Make) -> None:
+    def handle(*_: object) -> None:
+        left.append(instance.fuel)
+        instance.exports.count(1000)
+        left.append(instance.fuel)
+        raise TimeoutError
+
+    left: list[Any] = []
+    instance = make(LOOPS, {"env": {"f": lambda x: x}}, fuel=10**12)
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(TimeoutError):
+            instance.exports.forever()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert 10**12 > left[0] > left[1] >= (instance.fuel or 0)
+
+
+def test_another_thread_gives_memory_and_fuel(make: Make) -> None:
+    text = """(module (memory (export "memory") 1 4)
+      (func (export "wait") (result i32)
+        (loop $l (br_if $l (i32.eq (memory.size) (i32.const 1))))
+        (i32.load8_u (i32.const 70000))))"""
+    for guard in (0, 1):
+        before = native.set_guard_pages(guard)
+        instance = make(text, fuel=10**10)
+        native.set_guard_pages(before)
+
+        def give(instance: gb.Instance = instance) -> None:
+            time.sleep(0.05)
+            instance.exports.memory.grow(1)
+            instance.exports.memory.write(70_000, b"*")
+            instance.fuel = 10**6
+
+        thread = threading.Thread(target=give)
+        thread.start()
+        assert instance.exports.wait() == ord("*")
+        thread.join()
+        assert (instance.fuel or 0) <= 10**6
 
 
 # ---------------------------------------------------------------- resumable calls

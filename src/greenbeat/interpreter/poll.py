@@ -1,23 +1,30 @@
 """The slow path of a poll: the pulse is up, so somebody wants something of this task."""
 
-from greenbeat.interpreter.convention import cold_handler, leave_raised, leave_trapped, proceed, remember
-from greenbeat.native import i64, ptr, tail, u8, u64, v128
+from greenbeat.interpreter.convention import HANDLER, cold_handler, leave_raised, leave_trapped, remember
+from greenbeat.native import i64, load, ptr, tail, u8, u64, v128
 from greenbeat.runtime.layout import TRAP_INTERRUPTED, TRAP_NONE, Instance, Task
 from greenbeat.runtime.tasks import beat
 
 
 @cold_handler
 def poll(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """See what is wanted, then go on at `ip`, or stop there."""
     remember(ip, sp, task, instance, fuel)
     task.top = sp + instance.module.largest_frame
     task.limit = task.ceiling
+    # It may be a reference, and other threads may look for those that are still needed.
+    task.accumulator = accumulator
     why = beat(task)
+    fuel = task.fuel
     if why == TRAP_NONE:
-        proceed(ip, accumulator, float_accumulator)
+        # Other threads had their turn: the memory may have grown, fuel may have been given.
+        if instance.memory is not None:
+            length = instance.memory.length
+        following = load(HANDLER, ip)
+        return tail(following(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     if why == TRAP_INTERRUPTED:
         return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     task.trap = why

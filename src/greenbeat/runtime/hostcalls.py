@@ -11,7 +11,7 @@ from greenbeat.runtime.arena import free, malloc
 from greenbeat.runtime.conversions import from_slot, to_slot
 from greenbeat.runtime.groups import Group, group_of
 from greenbeat.runtime.hooks import NOTE, RESULT, hooks, or_none, put_exception, take_exception
-from greenbeat.runtime.layout import METERED, FunctionInstance, Task
+from greenbeat.runtime.layout import FunctionInstance, Task
 from greenbeat.runtime.pythonapi import (
     VECTORCALL_ROOM,
     Object,
@@ -27,6 +27,7 @@ from greenbeat.runtime.pythonapi import (
     PyTuple_Size,
     drop,
 )
+from greenbeat.runtime.tasks import show_fuel, take_fuel
 
 # More parameters than this go through the C library's heap.
 SMALL = 16
@@ -128,10 +129,7 @@ def call_host(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]
     if Py_EnterRecursiveCall(" in a call from a WebAssembly guest") != 0:
         note_frames(task)
         return 1
-    payer = task.payer
-    pays = task.mode == METERED and payer is not None
-    if pays:
-        payer.fuel = task.reserve + task.fuel
+    show_fuel(task)
     slots = cast(ptr[u64], arguments)
     group = group_of(target)
     good = False
@@ -139,8 +137,7 @@ def call_host(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]
         good = call_with(target, slots, stack(ptr[Object], SMALL + 1), group)
     else:
         good = call_with_many(target, slots, group)
-    if pays:
-        task.fuel = payer.fuel - task.reserve
+    take_fuel(task)
     Py_LeaveRecursiveCall()
     if unlikely(not good):
         note_frames(task)

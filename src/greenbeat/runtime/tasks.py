@@ -249,22 +249,41 @@ def forget_other_threads() -> None:
 # ---------------------------------------------------------------- the beat
 
 
+@inline
+def show_fuel(task: ptr[Task]) -> None:
+    """Python code is about to run: let the instance tell how much fuel is left."""
+    payer = task.payer
+    if payer is not None:
+        payer.fuel = task.reserve + task.fuel
+
+
+@inline
+def take_fuel(task: ptr[Task]) -> None:
+    """Python code has run: it may have used fuel of the same instance, or given some."""
+    payer = task.payer
+    if payer is not None:
+        task.fuel = payer.fuel - task.reserve
+
+
 @native(shared=True, noinline=True)
 def beat(task: ptr[Task]) -> u32:
     """What a task does when it finds its pulse set. `task.top` covers all that is live on its stack.
 
     Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run. While they
-    do, memories may grow and instances may be closed.
+    do, memories may grow, fuel may be used or given, instances may be closed.
 
     Returns:
         0 to go on, or TRAP_INTERRUPTED with a Python exception set.
     """
     task.limit = task.ceiling
     atomic_store(addressof(task.pulse), u32(0), "relaxed")
+    show_fuel(task)
     if PyErr_CheckSignals() != 0:
+        take_fuel(task)
         return TRAP_INTERRUPTED
     if task.deadline != 0 and now() >= task.deadline:
         drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(TIME), cast(u64, task)))
         return TRAP_INTERRUPTED
     PyEval_RestoreThread(PyEval_SaveThread())
+    take_fuel(task)
     return TRAP_NONE
