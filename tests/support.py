@@ -195,10 +195,10 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def outcome(act: Callable[[], Any]) -> Any:
-    """What calling does: its result, or what stopped it in words."""
+def outcome(program: Program, name: str, *arguments: Any) -> Any:
+    """What a call does: its result, or in words what stopped it."""
     try:
-        return act()
+        return program(name, *arguments)
     except gb.Trap as trap:
         return trap.kind
     except gb.Exhausted as exhausted:

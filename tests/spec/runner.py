@@ -233,7 +233,7 @@ class Runner(Generic[CompiledModule, LiveInstance]):
         return self.adapter.invoke(instance, action.name, action.arguments)
 
     def _expect(self, wanted: Sequence[Outcome], act: Callable[[], object], message: str | None = None) -> str | None:
-        """Do something that must end in one of the wanted outcomes; a trap, with a message that agrees with this one."""
+        """Do something that must end in one of the wanted outcomes; a trap with a message that agrees with this one."""
         try:
             result = act()
         except _SkippedError:
