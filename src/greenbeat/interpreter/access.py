@@ -1,6 +1,7 @@
 """Handlers of loads and stores.
 
-Addresses of a 32-bit memory 0 are 32-bit numbers plus a 32-bit offset. Where its guard pages cover all of those, nothing is
+Addresses of a 32-bit memory 0 are 32-bit numbers plus a 32-bit offset. Where its guard pages cover all of those,
+nothing is
 checked here; else, in code of the EXPLICIT variant, the access is compared with the memory's length. Other memories go
 through the general handlers, which take every operand from a slot:
 
@@ -10,7 +11,7 @@ through the general handlers, which take every operand from a slot:
 A store's cell names its value's slot where a load's names its result; an immediate value follows the offset.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.convention import (
     ACCUMULATOR,
@@ -58,7 +59,7 @@ def place(address, explicit, size, ip, sp, memory, length, accumulator, float_ac
     return memory + effective
 
 
-@lru_cache(maxsize=None)
+@cache
 def load_handler(opcode, address, explicit, to_slot):
     """A load from memory 0."""
     access = LOADS[opcode]
@@ -66,8 +67,8 @@ def load_handler(opcode, address, explicit, to_slot):
 
     @handler
     def run_load(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         at = place(address, explicit, sizeof(stored), ip, sp, memory, length, accumulator, float_accumulator)
         value = value_type(load(stored, at))
@@ -76,7 +77,7 @@ def load_handler(opcode, address, explicit, to_slot):
     return run_load
 
 
-@lru_cache(maxsize=None)
+@cache
 def store_handler(opcode, value, address, explicit):
     """A store to memory 0."""
     if not store_variant_exists(opcode, value, address):
@@ -87,8 +88,8 @@ def store_handler(opcode, value, address, explicit):
 
     @handler
     def run_store(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         at = place(address, explicit, sizeof(stored), ip, sp, memory, length, accumulator, float_accumulator)
         store(at, stored(read(value, value_type, value_at, ip, sp, accumulator, float_accumulator)))
@@ -112,7 +113,7 @@ def general_place(size, ip, sp, instance):
     return memory.base + effective
 
 
-@lru_cache(maxsize=None)
+@cache
 def general_load(opcode, to_slot):
     """A load from any memory."""
     access = LOADS[opcode]
@@ -120,8 +121,8 @@ def general_load(opcode, to_slot):
 
     @handler
     def run_general_load(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = value_type(load(stored, general_place(sizeof(stored), ip, sp, instance)))
         finish(value_type, value, to_slot, 32, ip, sp, accumulator, float_accumulator)
@@ -129,7 +130,7 @@ def general_load(opcode, to_slot):
     return run_general_load
 
 
-@lru_cache(maxsize=None)
+@cache
 def general_store(opcode):
     """A store to any memory."""
     access = STORES[opcode]
@@ -137,8 +138,8 @@ def general_store(opcode):
 
     @handler
     def run_general_store(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         at = general_place(sizeof(stored), ip, sp, instance)
         store(at, stored(load(value_type, sp, load(u32, ip, RESULT))))

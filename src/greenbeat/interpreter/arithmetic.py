@@ -1,6 +1,6 @@
 """Handlers of pure operations, and of branches fused with a comparison: made from the operations' meanings."""
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.convention import (
     ACCUMULATOR,
@@ -31,12 +31,14 @@ BINARY_VARIANTS = (
 )
 UNARY_VARIANTS = (SLOT, ACCUMULATOR)
 
-# Comparisons with their operands exchanged, and integer comparisons that hold exactly when the other does not, as distances
+# Comparisons with their operands exchanged, and integer comparisons that hold exactly when the other does not, as
+# distances
 # within each group: eqz eq ne lt_s lt_u gt_s gt_u le_s le_u ge_s ge_u; eq ne lt gt le ge.
 _INTEGER_SWAPPED = {1: 1, 2: 2, 3: 5, 4: 6, 5: 3, 6: 4, 7: 9, 8: 10, 9: 7, 10: 8}
 _INTEGER_INVERSE = {1: 2, 2: 1, 3: 9, 4: 10, 5: 7, 6: 8, 7: 5, 8: 6, 9: 3, 10: 4}
 _FLOAT_SWAPPED = {0: 0, 1: 1, 2: 3, 3: 2, 4: 5, 5: 4}
-SWAPPED, INVERSE = {}, {}
+SWAPPED: dict[int, int] = {}
+INVERSE: dict[int, int] = {}
 for _first in (0x45, 0x50):
     SWAPPED |= {_first + a: _first + b for a, b in _INTEGER_SWAPPED.items()}
     INVERSE |= {_first + a: _first + b for a, b in _INTEGER_INVERSE.items()}
@@ -67,15 +69,15 @@ def slots_at(left, right):
     return (SECOND if left == IMMEDIATE else FIRST), (SECOND if right == IMMEDIATE else FIRST)
 
 
-@lru_cache(maxsize=None)
+@cache
 def unary(opcode, operand, to_slot):
     """A unary operation."""
     meaning, param, result = OPERATIONS[opcode].meaning, OPERATIONS[opcode].params[0], OPERATIONS[opcode].result
 
     @handler
     def run_unary(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = meaning(read(operand, param, FIRST, ip, sp, accumulator, float_accumulator))
         finish(result, value, to_slot, 16, ip, sp, accumulator, float_accumulator)
@@ -88,7 +90,7 @@ def binary(opcode, left, right, to_slot):
     return _binary(*canonical(opcode, left, right), to_slot)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _binary(opcode, left, right, to_slot):
     operation = OPERATIONS[opcode]
     meaning, result = operation.meaning, operation.result
@@ -97,8 +99,8 @@ def _binary(opcode, left, right, to_slot):
 
     @handler
     def run_binary(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         a = read(left, left_type, left_at, ip, sp, accumulator, float_accumulator)
         b = read(right, right_type, right_at, ip, sp, accumulator, float_accumulator)
@@ -115,7 +117,7 @@ def branch_binary(opcode, left, right, negated, backward):
     return _branch_binary(opcode, left, right, negated, backward)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _branch_binary(opcode, left, right, negated, backward):
     operation = OPERATIONS[opcode]
     meaning = operation.meaning
@@ -124,8 +126,8 @@ def _branch_binary(opcode, left, right, negated, backward):
 
     @handler
     def run_branch_binary(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         a = read(left, left_type, left_at, ip, sp, accumulator, float_accumulator)
         b = read(right, right_type, right_at, ip, sp, accumulator, float_accumulator)
@@ -141,15 +143,15 @@ def _branch_binary(opcode, left, right, negated, backward):
     return run_branch_binary
 
 
-@lru_cache(maxsize=None)
+@cache
 def branch_unary(opcode, operand, negated, backward):
     """A test of one value and a conditional branch in one; `br_if` itself is the negated test for zero."""
     meaning, param = OPERATIONS[opcode].meaning, OPERATIONS[opcode].params[0]
 
     @handler
     def run_branch_unary(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = read(operand, param, FIRST, ip, sp, accumulator, float_accumulator)
         taken = meaning(value) if not negated else not meaning(value)

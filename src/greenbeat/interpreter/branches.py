@@ -7,7 +7,7 @@
 Backward branches poll; a `br_table` reaches a loop's start through a `br` of its own.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.convention import FIRST, RESULT, handler, proceed, read
 from greenbeat.interpreter.poll import poll
@@ -15,14 +15,14 @@ from greenbeat.native import i32, i64, load, ptr, select, tail, u8, u32, u64, un
 from greenbeat.runtime.layout import Instance, Task
 
 
-@lru_cache(maxsize=None)
+@cache
 def branch(backward):
     """`br`."""
 
     @handler
     def run_branch(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         target = ip + RESULT + load(i32, ip, RESULT)
         if backward:
@@ -33,14 +33,14 @@ def branch(backward):
     return run_branch
 
 
-@lru_cache(maxsize=None)
+@cache
 def branch_table(index):
     """`br_table`: the default's target stands behind the others."""
 
     @handler
     def run_branch_table(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         count = load(u32, ip, RESULT)
         wanted = read(index, u32, FIRST, ip, sp, accumulator, float_accumulator)
@@ -49,5 +49,3 @@ def branch_table(index):
         proceed(place + load(i32, place), accumulator, float_accumulator)
 
     return run_branch_table
-
-

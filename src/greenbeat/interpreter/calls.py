@@ -2,34 +2,37 @@
 
     0          8         12          16             24       28
     │ handler  │ frame   │ header    │ entry          │ call itself │     call of a translated function of this module
-    │ handler  │ frame   │ header    │ function index │ call itself │     call_unlinked: becomes the above at its first run
+    │ handler  │ frame   │ header    │ function index │ call itself │     call_unlinked: becomes the above
     │ handler  │ frame   │ index     │      │ frame   │                   call_import
     │ handler  │ frame   │ index's slot │ signature   │ table  │ header │ 64-bit? │ frame    call_indirect
     │ ...                                              │ own header │     │ frame             the ends of tail calls
     │ handler  │ header  │ result's slot or count     │ first result's slot │       return
 
-`frame` is where the callee's frame starts, `header` where its header is, both from the caller's `sp` (in a return, the header
-from its own); `call_ref` is a `call_indirect` with the reference's slot. A call that leaves the instance gets a frame of its own, behind the words it needs to come back:
+`frame` is where the callee's frame starts, `header` where its header is, both from the caller's `sp` (in a return,
+the header
+from its own); `call_ref` is a `call_indirect` with the reference's slot. A call that leaves the instance gets a frame
+of its own, behind the words it needs to come back:
 
     frame ─▶ │ arguments, later results │ ip │ sp │ instance │ signature │ copied arguments │ header ...
                                                                          └─ the callee's sp
 
-A tail call that leaves the instance takes its frame away first: those words say how to come back to the caller's caller, unless
+A tail call that leaves the instance takes its frame away first: those words say how to come back to the caller's
+caller, unless
 that is in another instance already and they are there.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.convention import (
     FIRST,
     HANDLER,
+    HANDLERS,
     RESULT,
     SLOT,
     cold_handler,
     handler,
     is_float,
     leave_raised,
-    leave_trapped,
     next_handler,
     read,
     remember,
@@ -79,8 +82,10 @@ from greenbeat.runtime.layout import (
     header_slot,
 )
 
+
 @extern
-def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]: ...
+def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]:
+    """`translator.py`: a function's cells, made now if need be; null without memory."""
 
 
 # Where a call's cell holds the handler it has once the callee is translated, and its size.
@@ -98,24 +103,27 @@ def enter(ip, sp, memory, length, instance, accumulator, float_accumulator):
 
 @cold_handler
 def call_slow(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
-    """A call found its frame beyond the limit: the stack is full, or the pacemaker took the limit away to be noticed here."""
+    """A call found its frame beyond the limit.
+
+    The stack is full, or the pacemaker took the limit away to be noticed here.
+    """
     if task.limit is None:
         task.limit = task.ceiling
         return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     trap(TRAP_STACK)
 
 
-@lru_cache(maxsize=None)
+@cache
 def call(near):
     """Call a translated function of this instance's module; `near` tells that its header is at its usual place."""
 
     @handler
     def run_call(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         frame = sp + load(u32, ip, RESULT)
         header = frame + NEAR * 8 if near else sp + load(u32, ip, FIRST)
@@ -128,14 +136,14 @@ def call(near):
     return run_call
 
 
-@lru_cache(maxsize=None)
+@cache
 def call_unlinked(variant):
     """The first run of a call: translate the callee if need be, turn this cell into the call it is, and run it."""
 
     @cold_handler
     def run_call_unlinked(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         function = instance.module.functions + load(u32, ip, 16)
         entry = ensure_translated(instance.module, function, variant)
@@ -143,7 +151,7 @@ def call_unlinked(variant):
             trap(TRAP_STACK)
         store(ip, entry, 16)
         linked = load(HANDLER, ip, CALL_ITSELF)
-        atomic_store(cast(ptr[HANDLER], ip), linked, "release")
+        atomic_store(cast(HANDLERS, ip), linked, "release")
         return tail(linked(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
     return run_call_unlinked
@@ -158,14 +166,14 @@ def own_header(near, ip, sp):
     return sp + NEAR * 8 if near else sp + load(u32, ip, RESULT)
 
 
-@lru_cache(maxsize=None)
+@cache
 def return_nothing(near):
     """Return without a result."""
 
     @handler
     def run_return_nothing(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         header = own_header(near, ip, sp)
         enter(load(ptr[u8], header), load(ptr[u8], header, 8), memory, length, instance, accumulator, float_accumulator)
@@ -173,14 +181,14 @@ def return_nothing(near):
     return run_return_nothing
 
 
-@lru_cache(maxsize=None)
+@cache
 def return_value(kind, operand, near):
     """Return one result: into the frame's first slot and an accumulator."""
 
     @handler
     def run_return_value(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         header = own_header(near, ip, sp)
         following, caller = load(ptr[u8], header), load(ptr[u8], header, 8)
@@ -197,8 +205,8 @@ def return_value(kind, operand, near):
 
 @handler
 def return_values(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """Return several results, which are in slots in a row."""
     header = sp + load(u32, ip, RESULT)
@@ -213,7 +221,9 @@ def return_values(
 @native
 def wider(signature: ptr[SignatureType]) -> u64:
     """Bytes that a call's arguments and results take in the caller's frame."""
-    return u64(select(signature.param_count > signature.result_count, signature.param_count, signature.result_count)) * 8
+    return (
+        u64(select(signature.param_count > signature.result_count, signature.param_count, signature.result_count)) * 8
+    )
 
 
 @native(shared=True, noinline=True)
@@ -238,17 +248,20 @@ def prepare_foreign(
 
 @handler
 def call_target(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
-    """Call the host or another instance: the accumulator has the FunctionInstance, `task.top` the frame, `ip` goes on after."""
+    """Call the host or another instance.
+
+    The accumulator has the FunctionInstance, `task.top` the frame, `ip` goes on after.
+    """
     target = cast(ptr[FunctionInstance], accumulator)
     frame = task.top
     remember(ip, sp, task, instance, fuel)
     if target.kind == HOST:
         task.top = frame + wider(target.signature)
         if unlikely(call_host(task, target, frame) != 0):
-            return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+            return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, task.fuel, float_accumulator))
         return tail(after_call(ip, sp, memory, length, task, instance, accumulator, task.fuel, float_accumulator))
     if frame > task.ceiling:
         trap(TRAP_STACK)
@@ -266,7 +279,7 @@ def call_target(
 @inline
 def memory_of(instance):
     """Base and length of an instance's memory 0, as handlers pass them on."""
-    base: ptr[u8] = None
+    base = cast(ptr[u8], 0)
     size: u64 = 0
     if instance.memory is not None:
         base = instance.memory.base
@@ -276,8 +289,8 @@ def memory_of(instance):
 
 @handler
 def after_call(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """Back in the caller: memory may have grown, the first result goes to both accumulators."""
     base, size = memory_of(instance)
@@ -287,8 +300,8 @@ def after_call(
 
 @handler
 def return_foreign(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """The cell a callee in another instance returns to: put things back as they were at the call."""
     saved = sp - SAVED
@@ -304,8 +317,8 @@ def return_foreign(
 
 @handler
 def leave(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """The cell that the outermost function returns to."""
     task.fuel = fuel
@@ -318,8 +331,8 @@ leave_cells = table(HANDLER, [leave], name="leave_cells")
 
 @handler
 def call_import(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """Call an imported function."""
     task.top = sp + load(u32, ip, RESULT)
@@ -327,14 +340,14 @@ def call_import(
     return tail(call_target(ip + 24, sp, memory, length, task, instance, target, fuel, float_accumulator))
 
 
-@lru_cache(maxsize=None)
+@cache
 def call_dynamic(operand, by_reference, variant, near):
     """`call_indirect` and `call_ref`: a function of this instance is called at once, any other by `call_target`."""
 
     @handler
     def run_call_dynamic(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         target = dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_accumulator)
         frame = sp + load(u32, ip, RESULT)
@@ -355,8 +368,8 @@ def call_dynamic(operand, by_reference, variant, near):
 
     @cold_handler
     def translate_first(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         target = dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_accumulator)
         if ensure_translated(instance.module, target.function, variant) is None:
@@ -405,14 +418,14 @@ def replace_frame(ip, sp, target, arguments):
     store(header, caller, 8)
 
 
-@lru_cache(maxsize=None)
+@cache
 def tail_call(variant):
     """`return_call` of a function of this module: header, first argument's slot, function index at 16."""
 
     @handler
     def run_tail_call(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         function = instance.module.functions + load(u32, ip, 16)
         if unlikely(task.pulse != 0):
@@ -425,8 +438,8 @@ def tail_call(variant):
 
     @cold_handler
     def translate_first(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         function = instance.module.functions + load(u32, ip, 16)
         if ensure_translated(instance.module, function, variant) is None:
@@ -440,7 +453,10 @@ def tail_call(variant):
 def replace_foreign(
     ip: ptr[u8], sp: ptr[u8], task: ptr[Task], instance: ptr[Instance], target: ptr[FunctionInstance]
 ) -> ptr[u8]:
-    """Lay out a tail call of a guest in another instance, whose arguments are at `task.top`; returns the callee's frame."""
+    """Lay out a tail call of a guest in another instance, whose arguments are at `task.top`.
+
+    Returns the callee's frame.
+    """
     own = sp + load(u32, ip - 12)
     following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
     signature = target.signature
@@ -465,8 +481,8 @@ def replace_foreign(
 
 @handler
 def tail_call_target(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """The tail call that `call_target` is a call of. The host's results are returned by the cells that follow."""
     target = cast(ptr[FunctionInstance], accumulator)
@@ -485,8 +501,8 @@ def tail_call_target(
 
 @handler
 def tail_call_import(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """`return_call` of an imported function; the cell is that of the call, longer by the own header."""
     if unlikely(task.pulse != 0):
@@ -496,14 +512,14 @@ def tail_call_import(
     return tail(tail_call_target(ip + 32, sp, memory, length, task, instance, target, fuel, float_accumulator))
 
 
-@lru_cache(maxsize=None)
+@cache
 def tail_call_dynamic(by_reference, variant):
     """`return_call_indirect` and `return_call_ref`. The cell is that of the call, longer by the own header."""
 
     @handler
     def run_tail_call_dynamic(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         if unlikely(task.pulse != 0):
             return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
@@ -512,7 +528,9 @@ def tail_call_dynamic(by_reference, variant):
         if unlikely(target.instance != instance):
             task.top = arguments
             return tail(
-                tail_call_target(ip + 48, sp, memory, length, task, instance, cast(u64, target), fuel, float_accumulator)
+                tail_call_target(
+                    ip + 48, sp, memory, length, task, instance, cast(u64, target), fuel, float_accumulator
+                )
             )
         entry = ensure_translated(instance.module, target.function, variant)
         if unlikely(entry is None):

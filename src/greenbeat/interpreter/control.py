@@ -1,11 +1,13 @@
 """Translation of control: blocks, branches, and the comparisons that become part of them.
 
-A branch's target word holds the distance from itself to the target. Until the target is known it holds the offset of the next
+A branch's target word holds the distance from itself to the target. Until the target is known it holds the offset of
+the next
 such word, so that a block's forward branches are a chain:
 
     Control.branches ─▶ word ─▶ word ─▶ 0
 
-The two low bits of such an offset tell that the word is an unconditional branch's, and that a copy of its one operand stands
+The two low bits of such an offset tell that the word is an unconditional branch's, and that a copy of its one operand
+stands
 right before it: if the label turns out to be followed by a return, these become returns themselves.
 
 Operands that a branch takes along are moved, if they are not in place, by plain cells on the branch's own path.
@@ -14,12 +16,12 @@ Operands that a branch takes along are moved, if they are not in place, by plain
 from greenbeat.interpreter.handlers import (
     BRANCH,
     BRANCH_TABLE,
+    BRANCH_USERS,
     CHARGE,
     NULL_REFERENCE,
     RETURN_NOTHING,
     RETURN_VALUE,
     UNREACHABLE,
-    BRANCH_USERS,
     USER_DIGITS,
     branch_base,
     branch_user_of,
@@ -136,7 +138,10 @@ def jump(v: ptr[Validator], target: ptr[Control], copied: bool) -> None:
 
 @native
 def become_returns(v: ptr[Validator], word: u32) -> u32:
-    """A return follows the label of a chain: its unconditional branches become returns. Gives what is left of the chain."""
+    """A return follows the label of a chain: its unconditional branches become returns.
+
+    Gives what is left of the chain.
+    """
     t = state(v)
     signature = v.function.signature
     left: u32 = 0
@@ -226,7 +231,7 @@ def is_copied(v: ptr[Validator], target: ptr[Control], base: u32) -> bool:
 
 @native
 def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -> None:
-    """Note the condition of a branch: the test `opcode` of the operand at a height, or the comparison that just made it.
+    """Note a branch's condition: the test `opcode` of the operand at a height, or the comparison that just made it.
 
     `opcode` is a test for zero; with `negated` the branch is taken where the test fails.
     """
@@ -439,7 +444,6 @@ def opened(v: ptr[Validator]) -> None:
 @native
 def begin_else(v: ptr[Validator]) -> None:
     """`else`: the first side goes to the end."""
-    t = state(v)
     control = v.control
     if control.reachable:
         copied = is_copied(v, control, control.height)
@@ -466,7 +470,6 @@ def at_label(v: ptr[Validator], height: u32, count: u32) -> None:
 @native
 def end_block(v: ptr[Validator]) -> None:
     """`end`: of a block, or of the function, which returns."""
-    t = state(v)
     control = v.control
     count = result_count(control)
     if control.kind == FUNCTION_BODY:

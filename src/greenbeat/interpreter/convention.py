@@ -1,6 +1,7 @@
 """What every handler shares: its arguments, how it reads operands and leaves a result, and how it goes on.
 
-A handler runs one cell and leaves by a tail call of the next cell's handler. Its nine arguments are the interpreter's whole
+A handler runs one cell and leaves by a tail call of the next cell's handler. Its nine arguments are the interpreter's
+whole
 state and stay in registers from handler to handler:
 
     ip  sp  memory  length  task  instance  accumulator  fuel  float_accumulator
@@ -12,10 +13,15 @@ A cell is the handler's address and its operands. The three shapes that most cel
     │ handler  │ result     │ slot       │                          unary
     │ handler  │ result     │ slot       │ memory offset     │      load; a store has its value's slot for the result
 
-Slots are byte offsets from `sp`. An operand is in a SLOT, an IMMEDIATE, or the ACCUMULATOR, which holds the latest integer
-(or, the other one, float) result. A result always goes to the accumulator, and to a slot unless the very next reader is its
+Slots are byte offsets from `sp`. An operand is in a SLOT, an IMMEDIATE, or the ACCUMULATOR, which holds the latest
+integer
+(or, the other one, float) result. A result always goes to the accumulator, and to a slot unless the very next reader
+is its
 only one.
 """
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from greenbeat.native import (
     array,
@@ -40,18 +46,20 @@ from greenbeat.native import (
 from greenbeat.native.language import NativeFunction
 from greenbeat.native.linker import flag
 from greenbeat.native.targets import handler_convention, target_triple
-from greenbeat.native.types import BoolType, FloatType, FunctionType, as_type
+from greenbeat.native.types import BoolType, FloatType, FunctionType, PointerType, as_type
 from greenbeat.runtime.layout import RAISED, TRAPPED, Instance, Task
 
 CONVENTION = handler_convention(target_triple())
 _plain = function[[ptr[u8], ptr[u8], ptr[u8], u64, ptr[Task], ptr[Instance], u64, i64, v128], void]
 HANDLER = FunctionType(_plain.params, _plain.returns, CONVENTION)
+HANDLERS = PointerType(HANDLER)
 
 SLOT, IMMEDIATE, ACCUMULATOR = "slot", "immediate", "accumulator"
 
 RESULT, FIRST, SECOND = 8, 12, 16
 
-# In the counting build each dispatch adds one at its handler's place: bits 4 to 19 of the address. All handlers are in one
+# In the counting build each dispatch adds one at its handler's place: bits 4 to 19 of the address. All handlers are
+# in one
 # object, smaller than 1 MiB, and begin at multiples of 16.
 COUNTING = flag("GREENBEAT_COUNTING")
 PLACES = 1 << 16
@@ -72,7 +80,9 @@ def proceed(ip, accumulator, float_accumulator):
     """Go on at `ip` with these accumulators; everything else as it was."""
     state = parameters_of_caller()
     following = next_handler(ip)
-    return tail(following(ip, state[1], state[2], state[3], state[4], state[5], accumulator, state[7], float_accumulator))
+    return tail(
+        following(ip, state[1], state[2], state[3], state[4], state[5], accumulator, state[7], float_accumulator)
+    )
 
 
 @inline
@@ -82,19 +92,28 @@ def stop(kind, ip, sp, memory, length, task, instance, accumulator, fuel, float_
     return tail(leave_trapped(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
 
-def handler(python):
+# To a type checker, an inline function is the function as written.
+_stop: Any = stop
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _make(python: Any, **options: Any) -> Any:
+    return NativeFunction(python, convention=CONVENTION, trap=_stop, **options)
+
+
+def handler(python: F) -> F:
     """Make a function a handler."""
-    return NativeFunction(python, convention=CONVENTION, trap=stop)
+    return _make(python)
 
 
-def cold_handler(python):
+def cold_handler(python: F) -> F:
     """Make a function a handler that is off the path."""
-    return NativeFunction(python, convention=CONVENTION, trap=stop, cold=True)
+    return _make(python, cold=True)
 
 
-def entry_handler(python):
+def entry_handler(python: F) -> F:
     """Make a function the handler that a run begins with: called, never expanded, so that it has a return address."""
-    return NativeFunction(python, convention=CONVENTION, trap=stop, noinline=True)
+    return _make(python, noinline=True)
 
 
 @inline
@@ -108,8 +127,8 @@ def remember(ip, sp, task, instance, fuel):
 
 @cold_handler
 def leave_trapped(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """End the run with the trap that is in the task."""
     remember(ip, sp, task, instance, fuel)
@@ -118,8 +137,8 @@ def leave_trapped(
 
 @cold_handler
 def leave_raised(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """End the run because a Python exception is set."""
     remember(ip, sp, task, instance, fuel)

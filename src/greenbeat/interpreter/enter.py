@@ -3,11 +3,9 @@
 from greenbeat.interpreter.calls import leave_cells, memory_of
 from greenbeat.interpreter.convention import entry_handler, proceed
 from greenbeat.native import (
-    addressof,
     cast,
     extern,
     i64,
-    load,
     native,
     ptr,
     return_address_place,
@@ -36,13 +34,14 @@ from greenbeat.runtime.layout import (
 
 
 @extern
-def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]: ...
+def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]:
+    """`translator.py`: a function's cells, made now if need be; null without memory."""
 
 
 @entry_handler
 def begin(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """The first handler: note where the way back is, for a fault that has to find it."""
     task.native_stack = return_address_place()

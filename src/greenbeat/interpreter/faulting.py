@@ -12,8 +12,8 @@ LONGEST_HANDLER = 4096
 
 @cold_handler
 def memory_fault(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """Entered by the signal handler in place of the load or store that faulted; `ip` is at its cell or just behind."""
     task.trap = TRAP_MEMORY

@@ -1,18 +1,21 @@
 """Handlers of two operations in one: what one *maker* computes goes straight into a *user*.
 
     0          8         12       16                   20
-    │ handler  │ result  │ first  │ second             │ third  │          every word as in the maker's own cell, plus the third
+    │ handler  │ result  │ first  │ second             │ third  │      the words of the maker's own cell, plus the third
 
-`first` and `second` are the maker's operands, as in its own cell; `third` is the user's other operand, a slot or a 32-bit
-immediate, or a load's or store's offset. A store has its value's slot for the result, a fused branch its target. Immediates of
+`first` and `second` are the maker's operands, as in its own cell; `third` is the user's other operand, a slot or a
+32-bit
+immediate, or a load's or store's offset. A store has its value's slot for the result, a fused branch its target.
+Immediates of
 64-bit operations take part if they fit 32 bits, so that the cell has the size of the maker's: the translator writes the
 user over the maker it has just emitted.
 
-Which pairs exist is a matter of frequency, measured over programs compiled by LLVM; accesses take part where guard pages check
+Which pairs exist is a matter of frequency, measured over programs compiled by LLVM; accesses take part where guard
+pages check
 them. A pair that does not exist costs one dispatch more, nothing else.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.arithmetic import INVERSE, slots_at
 from greenbeat.interpreter.calls import CALL_SIZE, call_slow, enter, own_header
@@ -39,7 +42,9 @@ THIRD = 20
 
 LEFT, RIGHT, CONSTANT = "left", "right", "constant"
 
-BY_NAME = {o.name: o.opcode for o in (*OPERATIONS.values(), *LOADS.values(), *STORES.values())}
+BY_NAME = {o.name: o.opcode for o in [*OPERATIONS.values()]} | {
+    a.name: a.opcode for a in [*LOADS.values(), *STORES.values()]
+}
 
 _SI, _SS, _AS, _AI = (SLOT, IMMEDIATE), (SLOT, SLOT), (ACCUMULATOR, SLOT), (ACCUMULATOR, IMMEDIATE)
 _any, _constant, _slots = (_SI, _SS, _AS, _AI), (_SI, _AI), (_SS, _AS)
@@ -70,20 +75,39 @@ MAKERS = [
 
 # (opcode, side the maker's value is on)
 USERS = [
-    *((BY_NAME[n], s) for n in "i32.add i32.mul i32.and i32.or i32.xor i64.add i64.and".split() for s in (LEFT, CONSTANT)),
-    *((BY_NAME[n], s) for n in "i32.sub i64.sub f32.sub f64.sub".split() for s in (LEFT, RIGHT)),
-    *((BY_NAME[n], LEFT) for n in "i64.mul i64.or i64.xor f32.add f32.mul f64.add f64.mul".split()),
-    *((BY_NAME[n], CONSTANT) for n in "i32.shl i32.shr_u i32.shr_s i64.shl i64.shr_u".split()),
+    *(
+        (BY_NAME[n], s)
+        for n in ["i32.add", "i32.mul", "i32.and", "i32.or", "i32.xor", "i64.add", "i64.and"]
+        for s in (LEFT, CONSTANT)
+    ),
+    *((BY_NAME[n], s) for n in ["i32.sub", "i64.sub", "f32.sub", "f64.sub"] for s in (LEFT, RIGHT)),
+    *((BY_NAME[n], LEFT) for n in ["i64.mul", "i64.or", "i64.xor", "f32.add", "f32.mul", "f64.add", "f64.mul"]),
+    *((BY_NAME[n], CONSTANT) for n in ["i32.shl", "i32.shr_u", "i32.shr_s", "i64.shl", "i64.shr_u"]),
 ]
-LOAD_USERS = [BY_NAME[n] for n in
-              "i32.load i32.load8_u i32.load8_s i32.load16_u i32.load16_s i64.load f32.load f64.load".split()]  # fmt: skip
+LOAD_USERS = [
+    BY_NAME[n]
+    for n in [
+        "i32.load",
+        "i32.load8_u",
+        "i32.load8_s",
+        "i32.load16_u",
+        "i32.load16_s",
+        "i64.load",
+        "f32.load",
+        "f64.load",
+    ]
+]
 # (opcode, where the value is)
 STORE_USERS = [
-    *((BY_NAME[n], SLOT) for n in "i32.store i32.store8 i32.store16 i64.store f32.store f64.store".split()),
-    *((BY_NAME[n], ACCUMULATOR) for n in "f32.store f64.store".split()),
+    *((BY_NAME[n], SLOT) for n in ["i32.store", "i32.store8", "i32.store16", "i64.store", "f32.store", "f64.store"]),
+    *((BY_NAME[n], ACCUMULATOR) for n in ["f32.store", "f64.store"]),
 ]
 BRANCH_USERS = [
-    *((BY_NAME[f"i32.{n}"], s) for n in "eq ne lt_u lt_s gt_u gt_s ge_u ge_s le_u le_s".split() for s in (LEFT, CONSTANT)),
+    *(
+        (BY_NAME[f"i32.{n}"], s)
+        for n in ["eq", "ne", "lt_u", "lt_s", "gt_u", "gt_s", "ge_u", "ge_s", "le_u", "le_s"]
+        for s in (LEFT, CONSTANT)
+    ),
     (BY_NAME["i32.eqz"], None),
 ]
 
@@ -92,8 +116,8 @@ COPY = None
 CALL_MAKERS = [COPY, *((BY_NAME[n], *_SI) for n in ("i32.add", "i32.sub"))]
 STEP = (BY_NAME["i32.add"], *_SI)
 
-_ADDRESSES = {BY_NAME[n] for n in "i32.add i32.shl i32.and i32.load i32.wrap_i64".split()}
-_TESTED = {BY_NAME[n] for n in "i32.and i32.load i32.load8_u i32.load16_u i32.add i32.shr_u".split()}
+_ADDRESSES = {BY_NAME[n] for n in ["i32.add", "i32.shl", "i32.and", "i32.load", "i32.wrap_i64"]}
+_TESTED = {BY_NAME[n] for n in ["i32.and", "i32.load", "i32.load8_u", "i32.load16_u", "i32.add", "i32.shr_u"]}
 
 
 def made_type(maker):
@@ -154,15 +178,15 @@ def used(opcode, side, value, ip, sp, accumulator, float_accumulator):
     return result
 
 
-@lru_cache(maxsize=None)
+@cache
 def fused_operation(maker, opcode, side, to_slot):
     """A maker and an operation."""
     result = OPERATIONS[opcode].result
 
     @handler
     def run_fused_operation(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = made(maker, ip, sp, memory, accumulator, float_accumulator)
         value_of_user = used(opcode, side, value, ip, sp, accumulator, float_accumulator)
@@ -171,15 +195,15 @@ def fused_operation(maker, opcode, side, to_slot):
     return run_fused_operation
 
 
-@lru_cache(maxsize=None)
+@cache
 def fused_load(maker, opcode, to_slot):
     """A maker of an address and a load."""
     access = LOADS[opcode]
 
     @handler
     def run_fused_load(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         address = u64(u32(made(maker, ip, sp, memory, accumulator, float_accumulator)))
         value = access.value(load(access.stored, memory + (address + u64(load(u32, ip, THIRD)))))
@@ -188,15 +212,15 @@ def fused_load(maker, opcode, to_slot):
     return run_fused_load
 
 
-@lru_cache(maxsize=None)
+@cache
 def fused_store(maker, opcode, value_at):
     """A maker of an address and a store."""
     access = STORES[opcode]
 
     @handler
     def run_fused_store(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         address = u64(u32(made(maker, ip, sp, memory, accumulator, float_accumulator)))
         value = read(value_at, access.value, RESULT, ip, sp, accumulator, float_accumulator)
@@ -213,12 +237,12 @@ def fused_branch(maker, opcode, side, negated, backward):
     return _fused_branch(maker, opcode, side, negated, backward)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _fused_branch(maker, opcode, side, negated, backward):
     @handler
     def run_fused_branch(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = made(maker, ip, sp, memory, accumulator, float_accumulator)
         if side is None:
@@ -237,19 +261,19 @@ def _fused_branch(maker, opcode, side, negated, backward):
     return run_fused_branch
 
 
-@lru_cache(maxsize=None)
+@cache
 def fused_step(opcode, side, negated, backward):
     """A loop's counter: add a constant to a local, compare it and branch. The local is at 24; the cell is 32 bytes.
 
-        local.get, i32.const, i32.add, local.tee, ..., i32.ne, br_if
+    local.get, i32.const, i32.add, local.tee, ..., i32.ne, br_if
     """
     if negated and opcode in INVERSE:
         return fused_step(INVERSE[opcode], side, False, backward)
 
     @handler
     def run_fused_step(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = made(STEP, ip, sp, memory, accumulator, float_accumulator)
         wide = widen(i32, value)
@@ -270,15 +294,15 @@ def fused_step(opcode, side, negated, backward):
     return run_fused_step
 
 
-@lru_cache(maxsize=None)
+@cache
 def fused_return(maker, near):
     """A maker and a return of what it makes; the header stands where the result's slot would."""
     native_type = LOADS[maker[0]].value if maker[0] in LOADS else OPERATIONS[maker[0]].result
 
     @handler
     def run_fused_return(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = made(maker, ip, sp, memory, accumulator, float_accumulator)
         header = own_header(near, ip, sp)
@@ -293,19 +317,19 @@ def fused_return(maker, near):
     return run_fused_return
 
 
-@lru_cache(maxsize=None)
+@cache
 def fused_call(maker, near):
     """A maker of the last argument and a call: the maker's words stand behind the call's, at the same distances.
 
-        0          8         12          16       24            32      36       40
-        │ handler  │ frame   │ header    │ entry  │ call itself │ slot  │ first  │ second │
+    0          8         12          16       24            32      36       40
+    │ handler  │ frame   │ header    │ entry  │ call itself │ slot  │ first  │ second │
     """
     size = CALL_SIZE + 16
 
     @handler
     def run_fused_call(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         frame = sp + load(u32, ip, RESULT)
         if unlikely(frame > task.limit):

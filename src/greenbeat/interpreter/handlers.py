@@ -1,16 +1,22 @@
 """The numbering of all handlers, and the table of their addresses that cells are written from.
 
-A handler's number is the base of its family plus the digits of its variant. The translator computes with these numbers; the
+A handler's number is the base of its family plus the digits of its variant. The translator computes with these
+numbers; the
 order of variants here is the only place that says what they mean.
 
     binary    base + 2 * BINARY_VARIANTS  + to slot           branch  base + 4 * variant + 2 * negated + backward
-    unary     base + 2 * UNARY_VARIANTS   + to slot           load    base + 2 * (2... LOAD_VARIANTS + 3 * explicit) + to slot
+    unary     base + 2 * UNARY_VARIANTS   + to slot           load    base + 2 * (2... LOAD_VARIANTS + 3 * explicit) +
+    to slot
 """
+
+from collections.abc import Iterable
+from typing import Any
 
 from greenbeat.interpreter import access, arithmetic, branches, calls, fusion, services, variables
 from greenbeat.interpreter.arithmetic import BINARY_VARIANTS, UNARY_VARIANTS
 from greenbeat.interpreter.convention import ACCUMULATOR, HANDLER, IMMEDIATE, SLOT
 from greenbeat.native import table, u8, u16
+from greenbeat.native.types import as_type
 from greenbeat.runtime.layout import (
     NEAR,
     TRAP_NULL_REFERENCE,
@@ -21,11 +27,11 @@ from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
 
 OPCODES = 0x110  # one-byte opcodes, then those behind the prefix 0xFC
 
-functions = []  # by number
-names = []  # what the disassembler calls them
+functions: list[Any] = []  # by number
+names: list[str] = []  # what the disassembler calls them
 
 
-def family(members):
+def family(members: Iterable[tuple[str, Any]]) -> int:
     """Number handlers consecutively; returns the first number."""
     base = len(functions)
     for name, function in members:
@@ -105,13 +111,15 @@ for _opcode, _access in STORES.items():
 
 # ---------------------------------------------------------------- moves
 
-_classes = [(k.name, k) for k in variables.CLASSES]
+_classes: list[tuple[str, Any]] = [(as_type(k).name, k) for k in variables.CLASSES]
 COPY_PLAIN = family([("copy.plain", variables.copy_plain)])
 COPY_TWO_PLAIN = family([("copy.two.plain", variables.copy_two_plain)])
 CONSTANT_PLAIN = family([("constant.plain", variables.constant_plain)])
 # The next ones are numbered by class: i32, i64, f32, f64.
 COPY = family((f"copy.{n}{'.s' if s else ''}", variables.copy(k, s)) for n, k in _classes for s in (False, True))
-CONSTANT = family((f"constant.{n}{'.s' if s else ''}", variables.constant(k, s)) for n, k in _classes for s in (False, True))
+CONSTANT = family(
+    (f"constant.{n}{'.s' if s else ''}", variables.constant(k, s)) for n, k in _classes for s in (False, True)
+)
 GLOBAL_GET = family(
     (f"global.get.{n}{'.imported' if i else ''}{'.s' if s else ''}", variables.global_get(k, i, s))
     for n, k in _classes
@@ -155,7 +163,9 @@ CALL_INDIRECT = family(
     for near in (False, True)
 )
 CALL_REF = family(
-    (f"call_ref{'' if near else '.far'}.{v}", calls.call_dynamic(SLOT, True, v, near)) for v in range(VARIANTS) for near in (False, True)
+    (f"call_ref{'' if near else '.far'}.{v}", calls.call_dynamic(SLOT, True, v, near))
+    for v in range(VARIANTS)
+    for near in (False, True)
 )
 RETURN_NOTHING = family([("return.0.far", calls.return_nothing(False)), ("return.0", calls.return_nothing(True))])
 RETURN_VALUE = family(
@@ -188,7 +198,11 @@ for _number, (_opcode, _left, _right) in enumerate(fusion.MAKERS, 1):
     if _right == SLOT and _left == ACCUMULATOR and OPERATIONS[_opcode].commutative:
         _maker_of[_opcode * MAKER_DIGITS + BINARY_VARIANTS.index((SLOT, ACCUMULATOR))] = _number
 
-_users = [*fusion.USERS, *((_opcode, SLOT) for _opcode in fusion.LOAD_USERS), *fusion.STORE_USERS]
+_users: list[tuple[int, Any]] = [
+    *fusion.USERS,
+    *((_opcode, SLOT) for _opcode in fusion.LOAD_USERS),
+    *fusion.STORE_USERS,
+]
 USERS = len(_users) + 1
 _user_of = [0] * (OPCODES * USER_DIGITS)
 for _number, (_opcode, _side) in enumerate(_users, 1):
@@ -197,7 +211,8 @@ for _number, (_opcode, _side) in enumerate(_users, 1):
         _user_of[_opcode * USER_DIGITS + _sides[fusion.RIGHT]] = _number
 BRANCH_USERS = len(fusion.BRANCH_USERS) + 1
 _branch_user_of = [0] * (OPCODES * USER_DIGITS)
-for _number, (_opcode, _side) in enumerate(fusion.BRANCH_USERS, 1):
+_branch_users: list[tuple[int, Any]] = [*fusion.BRANCH_USERS]
+for _number, (_opcode, _side) in enumerate(_branch_users, 1):
     _branch_user_of[_opcode * USER_DIGITS + _sides[_side]] = _number
 
 
@@ -225,11 +240,12 @@ for _m, _maker in enumerate(fusion.MAKERS, 1):
     for _u, _user in enumerate(_users, 1):
         if fusion.fits(_maker, _user):
             _fused_base[_m * USERS + _u] = family(_fused(_maker, _user))
-    for _u, _user in enumerate(fusion.BRANCH_USERS, 1):
+    for _u, _user in enumerate(_branch_users, 1):
         if fusion.fits(_maker, _user):
             _fused_branch_base[_m * BRANCH_USERS + _u] = family(
                 (
-                    f"{_maker_name(_maker)}+br_{'un' if n else ''}{'loop' if k else 'if'}.{OPERATIONS[_user[0]].name}.{_user[1]}",
+                    f"{_maker_name(_maker)}+br_{'un' if n else ''}{'loop' if k else 'if'}"
+                    f".{OPERATIONS[_user[0]].name}.{_user[1]}",
                     fusion.fused_branch(_maker, *_user, n, k),
                 )
                 for n in (False, True)
@@ -252,9 +268,12 @@ for _maker in fusion.CALL_MAKERS:
     )
 STEP = fusion.MAKERS.index(fusion.STEP) + 1
 _step_base = [0] * BRANCH_USERS
-for _u, _user in enumerate(fusion.BRANCH_USERS, 1):
+for _u, _user in enumerate(_branch_users, 1):
     _step_base[_u] = family(
-        (f"step+br_{'un' if n else ''}{'loop' if k else 'if'}.{OPERATIONS[_user[0]].name}.{_user[1]}", fusion.fused_step(*_user, n, k))
+        (
+            f"step+br_{'un' if n else ''}{'loop' if k else 'if'}.{OPERATIONS[_user[0]].name}.{_user[1]}",
+            fusion.fused_step(*_user, n, k),
+        )
         for n in (False, True)
         for k in (False, True)
     )

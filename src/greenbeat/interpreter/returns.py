@@ -7,6 +7,7 @@ from greenbeat.interpreter.handlers import (
     CALL_INDIRECT,
     CALL_REF,
     CALL_UNLINKED,
+    CONSTANT as CONSTANT_CELL,
     RETURN_NOTHING,
     RETURN_VALUE,
     RETURN_VALUES,
@@ -17,9 +18,6 @@ from greenbeat.interpreter.handlers import (
     fused_call,
     fused_return,
     handlers,
-)
-from greenbeat.interpreter.handlers import (
-    CONSTANT as CONSTANT_CELL,
 )
 from greenbeat.interpreter.translation import (
     FROM_ACCUMULATOR,
@@ -177,7 +175,9 @@ def call_pair(v: ptr[Validator], height: u32) -> u32:
 
 
 @native
-def dynamic(v: ptr[Validator], number: u32, base: u32, slot: u32, table: u32, signature: ptr[SignatureType], size: u32) -> None:
+def dynamic(
+    v: ptr[Validator], number: u32, base: u32, slot: u32, table: u32, signature: ptr[SignatureType], size: u32
+) -> None:
     """Append the cell of a call through a table or a reference."""
     t = state(v)
     frame = operand_slot(t, base)

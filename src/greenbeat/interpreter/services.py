@@ -1,6 +1,7 @@
 """Handlers of operations that are too large to be worth variants: bulk memory, tables, growth, references.
 
-Their operands are in slots in a row, from the one the cell names at 8; the result replaces the first. The work itself is done by
+Their operands are in slots in a row, from the one the cell names at 8; the result replaces the first. The work itself
+is done by
 functions of the runtime that say which trap there was, or none.
 
     0          8              12        16        20           24
@@ -9,7 +10,7 @@ functions of the runtime that say which trap there was, or none.
 Bits of `64-bit?` tell which operands are 64 bits wide: the others are 32-bit numbers.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.calls import memory_of
 from greenbeat.interpreter.convention import RESULT, cold_handler, handler, next_handler
@@ -52,8 +53,8 @@ def service(work):
 
     @handler
     def run_service(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         result = work(ip, sp, instance)
         store(sp, result, load(u32, ip, RESULT))
@@ -67,8 +68,8 @@ def action(work):
 
     @handler
     def run_action(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         work(ip, sp, instance)
         done(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator)
@@ -78,22 +79,26 @@ def action(work):
 
 @inline
 def one(ip):
+    """The cell's first index."""
     return load(u32, ip, 12)
 
 
 @inline
 def two(ip):
+    """The cell's second index."""
     return load(u32, ip, 16)
 
 
 @inline
 def memory_size_work(ip, sp, instance):
+    """`memory.size`."""
     memory = instance.memories[one(ip)]
     return memory.length >> u64(memory.page_bits)
 
 
 @inline
 def memory_grow_work(ip, sp, instance):
+    """`memory.grow`."""
     memory = instance.memories[one(ip)]
     old = grow_memory(instance, memory, argument(ip, sp, 0))
     if not memory.is_64:
@@ -103,29 +108,34 @@ def memory_grow_work(ip, sp, instance):
 
 @inline
 def memory_fill_work(ip, sp, instance):
+    """`memory.fill`."""
     destination, value, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
     check(memory_fill(instance.memories[one(ip)], destination, u32(value), count))
 
 
 @inline
 def memory_copy_work(ip, sp, instance):
+    """`memory.copy`."""
     destination, source, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
     check(memory_copy(instance.memories[one(ip)], instance.memories[two(ip)], destination, source, count))
 
 
 @inline
 def memory_init_work(ip, sp, instance):
+    """`memory.init`."""
     destination, source, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
     check(memory_init(instance, one(ip), two(ip), destination, source, count))
 
 
 @inline
 def data_drop_work(ip, sp, instance):
+    """`data.drop`."""
     data_drop(instance, one(ip))
 
 
 @inline
 def table_get_work(ip, sp, instance):
+    """`table.get`."""
     table = instance.tables[one(ip)]
     index = argument(ip, sp, 0)
     if unlikely(index >= table.length):
@@ -135,6 +145,7 @@ def table_get_work(ip, sp, instance):
 
 @inline
 def table_set_work(ip, sp, instance):
+    """`table.set`."""
     table = instance.tables[one(ip)]
     index = argument(ip, sp, 0)
     if unlikely(index >= table.length):
@@ -144,11 +155,13 @@ def table_set_work(ip, sp, instance):
 
 @inline
 def table_size_work(ip, sp, instance):
+    """`table.size`."""
     return instance.tables[one(ip)].length
 
 
 @inline
 def table_grow_work(ip, sp, instance):
+    """`table.grow`."""
     table = instance.tables[one(ip)]
     old = grow_table(table, argument(ip, sp, 1), load(u64, sp, load(u32, ip, RESULT)))
     if not table.is_64:
@@ -158,29 +171,34 @@ def table_grow_work(ip, sp, instance):
 
 @inline
 def table_fill_work(ip, sp, instance):
+    """`table.fill`."""
     value = load(u64, sp, load(u32, ip, RESULT) + 8)
     check(table_fill(instance.tables[one(ip)], argument(ip, sp, 0), value, argument(ip, sp, 2)))
 
 
 @inline
 def table_copy_work(ip, sp, instance):
+    """`table.copy`."""
     destination, source, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
     check(table_copy(instance.tables[one(ip)], instance.tables[two(ip)], destination, source, count))
 
 
 @inline
 def table_init_work(ip, sp, instance):
+    """`table.init`."""
     destination, source, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
     check(table_init(instance, one(ip), two(ip), destination, source, count))
 
 
 @inline
 def elem_drop_work(ip, sp, instance):
+    """`elem.drop`."""
     elem_drop(instance, one(ip))
 
 
 @inline
 def ref_func_work(ip, sp, instance):
+    """`ref.func`."""
     return cast(u64, function_reference(instance, one(ip)))
 
 
@@ -204,14 +222,14 @@ SERVICES = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def stop_with(kind):
     """A cell that does nothing but trap: `unreachable`, and `ref.as_non_null`'s failing side."""
 
     @cold_handler
     def run_stop(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         trap(kind)
 

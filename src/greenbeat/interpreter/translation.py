@@ -1,14 +1,18 @@
 """The translator's state: the cells written so far, what each operand is, and what the accumulators hold.
 
-The operand stack of WebAssembly does not exist at run time. While translating, each operand is an `Entry`: a value in its own
-slot, a local that has not been copied anywhere, or a constant. An entry has a slot reserved at a fixed place of the frame
+The operand stack of WebAssembly does not exist at run time. While translating, each operand is an `Entry`: a value in
+its own
+slot, a local that has not been copied anywhere, or a constant. An entry has a slot reserved at a fixed place of the
+frame
 whether it uses it or not:
 
     sp ─▶ │ parameters, locals up to slot 4 │ header (2) │ other locals │ operand 0 │ operand 1 │ ...
                                                          operands ──────┘
 
-Every value is written to a slot and to an accumulator by the same cell. The translator remembers which slot each accumulator
-mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell that made the value
+Every value is written to a slot and to an accumulator by the same cell. The translator remembers which slot each
+accumulator
+mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell that made the
+value
 is turned into its variant that leaves the slot alone.
 """
 
@@ -29,7 +33,8 @@ FROM_SLOT, FROM_ACCUMULATOR, FROM_IMMEDIATE = 0, 1, 2
 
 
 @extern
-def realloc(memory: ptr[void], size: u64) -> ptr[void]: ...
+def realloc(memory: ptr[void], size: u64) -> ptr[void]:
+    """C's realloc."""
 
 
 @struct
@@ -43,7 +48,10 @@ class Entry:
 
 @struct
 class Mirror:
-    """What an accumulator holds: the value of `slot`. `cell` made it and can be turned into `number - 1`, unless NONE."""
+    """What an accumulator holds: the value of `slot`.
+
+    `cell` made it and can be turned into `number - 1`, unless NONE.
+    """
 
     slot: u32
     cell: u32
@@ -94,11 +102,13 @@ class Translation:
     last_variant: u32
     # If it can be the first half of a pair: its number as a maker.
     last_maker: u32
-    # If it is a comparison of what the cell right before it made: that cell, its number as a maker, and the side it is on.
+    # If it is a comparison of what the cell right before it made: that cell, its number as a maker, and the side it
+    # is on.
     compared: u32
     compared_maker: u32
     compared_side: u32
-    # The last cell, if it adds a constant to a local; for a comparison of that local with no cell between: the local plus 1.
+    # The last cell, if it adds a constant to a local; for a comparison of that local with no cell between: the local
+    # plus 1.
     stepped: u32
     stepped_local: u32
     compared_step: u32
@@ -363,7 +373,10 @@ def source_of(v: ptr[Validator], height: u32, real: bool) -> u32:
 
 @native
 def take(v: ptr[Validator], height: u32, source: u32, real: bool) -> None:
-    """The operand at a height is read for the last time: if from the accumulator, its slot need not have been written."""
+    """The operand at a height is read for the last time.
+
+    If from the accumulator, its slot need not have been written.
+    """
     t = state(v)
     entry = t.entries + height
     if source == FROM_ACCUMULATOR and entry.kind == IN_SLOT:

@@ -1,6 +1,7 @@
 """From WebAssembly to cells: a function is translated when it is first called, by the pass that validated it before.
 
-The pass in `wasm/body.py` says what it meets to the functions named here. Code belongs to the module and is shared by its
+The pass in `wasm/body.py` says what it meets to the functions named here. Code belongs to the module and is shared by
+its
 instances; there are up to four variants of a function's code, made when they are first needed.
 """
 
@@ -9,7 +10,16 @@ from types import SimpleNamespace
 from greenbeat.interpreter import control, returns, values
 from greenbeat.interpreter.control import end_run, start_run
 from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY, ZERO_SPLIT
-from greenbeat.interpreter.translation import NONE, Translation, barrier, emit, grow_code, realloc, reserve_entries, state
+from greenbeat.interpreter.translation import (
+    NONE,
+    Translation,
+    barrier,
+    emit,
+    grow_code,
+    realloc,
+    reserve_entries,
+    state,
+)
 from greenbeat.native import (
     addressof,
     atomic_load,
@@ -20,16 +30,16 @@ from greenbeat.native import (
     export,
     extern,
     fill,
+    i32,
     inline,
     native,
     ptr,
-    static,
     stack,
+    static,
     store,
+    u8,
     u32,
     u64,
-    u8,
-    i32,
 )
 from greenbeat.runtime.arena import allocate
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, Function, Module, header_slot
@@ -46,7 +56,8 @@ busy = static(u32, name="translating")
 
 
 @extern
-def sched_yield() -> i32: ...
+def sched_yield() -> i32:
+    """POSIX: let another thread run."""
 
 
 @native
@@ -225,5 +236,3 @@ def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32
             entry = function.entry[variant]
     atomic_store(busy, 0, "release")
     return entry
-
-

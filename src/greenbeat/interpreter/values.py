@@ -2,23 +2,21 @@
 
 from greenbeat.interpreter.handlers import (
     CONSTANT as CONSTANT_CELL,
-)
-from greenbeat.interpreter.handlers import (
     GLOBAL_GET,
     GLOBAL_SET,
+    MAKER_DIGITS,
     SELECT,
+    STEP,
+    USER_DIGITS,
+    USERS,
     access_base,
     branch_base,
+    fused_base,
     general_access,
     handlers,
     maker_of,
     operation_base,
     user_of,
-    MAKER_DIGITS,
-    USER_DIGITS,
-    STEP,
-    USERS,
-    fused_base,
 )
 from greenbeat.interpreter.translation import (
     CONSTANT,
@@ -61,7 +59,9 @@ PAIR_SIZE = 24
 
 # The digit of a binary variant by the sources of its operands (slot, accumulator, immediate); see BINARY_VARIANTS.
 _variant = {(0, 0): 0, (0, 2): 1, (1, 0): 2, (0, 1): 3, (1, 2): 4, (2, 0): 5, (2, 1): 6}
-binary_variant = table(u8, [_variant.get((left, right), 0) for left in range(3) for right in range(3)], name="binary_variant")
+binary_variant = table(
+    u8, [_variant.get((left, right), 0) for left in range(3) for right in range(3)], name="binary_variant"
+)
 
 
 # ---------------------------------------------------------------- constants and locals
@@ -352,7 +352,6 @@ def pair_with_access(v, opcode, digit, address, offset):
 @native
 def select(v: ptr[Validator], kind: u32) -> None:
     """`select`: the condition may be in the accumulator, the values are in slots."""
-    t = state(v)
     height = v.height - 1
     condition = v.height + 1
     settle_constants(v, height, condition)

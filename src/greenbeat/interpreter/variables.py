@@ -4,7 +4,7 @@ The *plain* moves leave both accumulators alone, so that a value can be put into
 something to each other in an accumulator.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from greenbeat.interpreter.convention import (
     FIRST,
@@ -35,7 +35,7 @@ from greenbeat.native import (
     unlikely,
     v128,
 )
-from greenbeat.runtime.layout import HEADER_SLOTS, Instance, NEAR, SUSPENDED, TRAP_STACK, Task
+from greenbeat.runtime.layout import HEADER_SLOTS, NEAR, SUSPENDED, TRAP_STACK, Instance, Task
 
 # The four classes of value that are moved differently: by which accumulator holds them, and how wide.
 CLASSES = (u32, u64, f32, f64)
@@ -43,17 +43,18 @@ CLASSES = (u32, u64, f32, f64)
 
 @handler
 def copy_plain(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
+    """A slot to another."""
     store(sp, load(u64, sp, load(u32, ip, FIRST)), load(u32, ip, RESULT))
     proceed(ip + 16, accumulator, float_accumulator)
 
 
 @handler
 def copy_two_plain(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """Two copies, one after the other: the second's words follow the first's."""
     store(sp, load(u64, sp, load(u32, ip, FIRST)), load(u32, ip, RESULT))
@@ -63,21 +64,22 @@ def copy_two_plain(
 
 @handler
 def constant_plain(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
+    """A constant to a slot."""
     store(sp, load(u64, ip, SECOND), load(u32, ip, RESULT))
     proceed(ip + 24, accumulator, float_accumulator)
 
 
-@lru_cache(maxsize=None)
+@cache
 def copy(kind, to_slot):
     """A slot to an accumulator, and to another slot."""
 
     @handler
     def run_copy(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         value = read(SLOT, kind, FIRST, ip, sp, accumulator, float_accumulator)
         finish(kind, value, to_slot, 16, ip, sp, accumulator, float_accumulator)
@@ -85,28 +87,28 @@ def copy(kind, to_slot):
     return run_copy
 
 
-@lru_cache(maxsize=None)
+@cache
 def constant(kind, to_slot):
     """A constant to an accumulator, and to a slot."""
 
     @handler
     def run_constant(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         finish(kind, load(kind, ip, SECOND), to_slot, 24, ip, sp, accumulator, float_accumulator)
 
     return run_constant
 
 
-@lru_cache(maxsize=None)
+@cache
 def accumulator_to_slot(kind):
     """Store an accumulator into a slot, keeping it."""
 
     @handler
     def run_accumulator_to_slot(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         if kind == u64:
             store(sp, accumulator, load(u32, ip, RESULT))
@@ -117,14 +119,14 @@ def accumulator_to_slot(kind):
     return run_accumulator_to_slot
 
 
-@lru_cache(maxsize=None)
+@cache
 def global_get(kind, imported, to_slot):
     """A global: an own one at a byte offset from the instance, an imported one through its address."""
 
     @handler
     def run_global_get(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         if imported:
             value = load(kind, instance.globals[load(u32, ip, FIRST)])
@@ -135,14 +137,14 @@ def global_get(kind, imported, to_slot):
     return run_global_get
 
 
-@lru_cache(maxsize=None)
+@cache
 def global_set(kind, imported, value):
     """Set a global, from a slot or an accumulator."""
 
     @handler
     def run_global_set(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         new = read(value, kind, RESULT, ip, sp, accumulator, float_accumulator)
         if imported:
@@ -154,14 +156,14 @@ def global_set(kind, imported, value):
     return run_global_set
 
 
-@lru_cache(maxsize=None)
+@cache
 def select(kind, condition, to_slot):
     """`select`: result, condition, and the two values' slots at 16 and 20."""
 
     @handler
     def run_select(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         chosen = load(u32, ip, 20)
         if read(condition, u32, FIRST, ip, sp, accumulator, float_accumulator) != 0:
@@ -174,14 +176,14 @@ def select(kind, condition, to_slot):
 # ---------------------------------------------------------------- on entry
 
 
-@lru_cache(maxsize=None)
+@cache
 def zero(count):
     """Zero `count` slots, or as many as the cell says."""
 
     @handler
     def run_zero(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         if count is None:
             fill(sp + load(u32, ip, RESULT), 0, 8 * load(u32, ip, FIRST))
@@ -192,14 +194,14 @@ def zero(count):
     return run_zero
 
 
-@lru_cache(maxsize=None)
+@cache
 def zero_split(front, behind):
     """Zero `front` slots, which end at a near header, and `behind` slots after it, or as many as the cell says."""
 
     @handler
     def run_zero_split(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64,
-        fuel: i64, float_accumulator: v128,
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         fill(sp + 8 * (NEAR - front), 0, 8 * front)
         if behind is None:
@@ -213,8 +215,8 @@ def zero_split(front, behind):
 
 @handler
 def check_frame(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """A frame larger than the margin: see that the stack has room for it."""
     if unlikely(u64(load(u32, ip, RESULT)) > u64(task.stack_end - sp)):
@@ -224,8 +226,8 @@ def check_frame(
 
 @handler
 def charge(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """Pay for the straight-line run that follows, or stop in front of it."""
     left = fuel - i64(load(u32, ip, RESULT))
@@ -236,20 +238,23 @@ def charge(
 
 @handler
 def after_charge(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
+    """Go on with what is left of the fuel."""
     proceed(ip + 16, accumulator, float_accumulator)
 
 
 @cold_handler
 def suspend(
-    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance], accumulator: u64, fuel: i64,
-    float_accumulator: v128,
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
-    """The fuel is out: leave; `resume` comes back to this very cell. The accumulators are kept, a run may begin with one."""
+    """The fuel is out: leave; `resume` comes back to this very cell.
+
+    The accumulators are kept, a run may begin with one.
+    """
     remember(ip, sp, task, instance, fuel)
     task.accumulator = accumulator
     task.float_accumulator = float_accumulator
     task.status = SUSPENDED
-

@@ -32,15 +32,18 @@ LARGEST_ALLOCATION = 1 << 40
 
 
 @extern
-def malloc(size: u64) -> ptr[void]: ...
+def malloc(size: u64) -> ptr[void]:
+    """C's malloc."""
 
 
 @extern
-def calloc(count: u64, size: u64) -> ptr[void]: ...
+def calloc(count: u64, size: u64) -> ptr[void]:
+    """C's calloc."""
 
 
 @extern
-def free(memory: ptr[void]) -> None: ...
+def free(memory: ptr[void]) -> None:
+    """C's free."""
 
 
 @struct

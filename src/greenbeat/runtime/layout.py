@@ -1,6 +1,7 @@
 """Everything native code shares in memory: modules, instances, and the state of a running task.
 
-The structs are laid out as C does and can be read from Python through ctypes. A module and its translated code are shared by
+The structs are laid out as C does and can be read from Python through ctypes. A module and its translated code are
+shared by
 all of its instances; nothing in a module points to an instance.
 
     Module ── functions[] ── Function ── entry ──▶ cells (one array per function and per mode)
@@ -24,7 +25,7 @@ the return that loads it without going through memory when both name it by the s
 time of a call.
 """
 
-from greenbeat.native import array, i64, inline, ptr, select, struct, u32, u64, u8, v128, void
+from greenbeat.native import array, i64, inline, ptr, select, struct, u8, u32, u64, v128, void
 
 SLOT = 8
 HEADER_SLOTS = 2
@@ -139,8 +140,10 @@ PASSIVE, ACTIVE, DECLARATIVE = 0, 1, 2
 
 @struct
 class ElementSegment:
-    """References to put into a table. `items` are function indices, or with `expressions` where in the module's bytes the
-    constant expression of each is."""
+    """References to put into a table.
+
+    `items` are function indices, or with `expressions` where in the module's bytes each constant expression is.
+    """
 
     mode: u32
     table: u32
@@ -240,7 +243,10 @@ class Memory:
 
 @struct
 class Table:
-    """A table. An element is a FunctionInstance's or a Python object's address, or 0. `limit` is what the host allows."""
+    """A table. An element is a FunctionInstance's or a Python object's address, or 0.
+
+    `limit` is what the host allows.
+    """
 
     elements: ptr[u64]
     length: u64
@@ -265,7 +271,10 @@ class FunctionInstance:
 
 @struct
 class Instance:
-    """A module's instance. Own globals follow it, 16 bytes each. `bounds` is EXPLICIT if memory 0 has no guard pages, else 0."""
+    """A module's instance. Own globals follow it, 16 bytes each.
+
+    `bounds` is EXPLICIT if memory 0 has no guard pages, else 0.
+    """
 
     memory: ptr[Memory]
     module: ptr[Module]
@@ -282,7 +291,8 @@ class Instance:
     memory_limit: u64
     table_limit: u64
     bounds: u32
-    # The limits of a call from Python: fuel left (if `metered`), bytes of stack, nanoseconds (0: no limit), nested calls.
+    # The limits of a call from Python: fuel left (if `metered`), bytes of stack, nanoseconds (0: no limit), nested
+    # calls.
     metered: u32
     fuel: i64
     stack_limit: u64
@@ -296,7 +306,8 @@ class Instance:
 class Task:
     """A running, suspended or finished call chain, on its own stack of slots."""
 
-    # Frames may not begin above. The pacemaker makes it 0, so that the next call looks at the pulse; `ceiling` is the true one.
+    # Frames may not begin above. The pacemaker makes it 0, so that the next call looks at the pulse; `ceiling` is the
+    # true one.
     limit: ptr[u8]
     pulse: u32
     # UNMETERED or METERED.
@@ -316,17 +327,15 @@ class Task:
     # Whose fuel is used (null: only this call's own) and what of that fuel this call may not use.
     payer: ptr[Instance]
     reserve: i64
+    # Calls from Python that this task runs, one inside the other; the native stack of the innermost, for faults.
     depth: u32
-    depth_limit: u32
     native_stack: ptr[u8]
-    running: u32
-    thread: u32
+    # When the call must be over, in nanoseconds of the monotonic clock; 0: never.
     deadline: u64
     # The next in the list of all tasks, and in that of tasks out of use.
     link: ptr["Task"]
     cached: ptr["Task"]
     accumulator: u64
-    padding: u64
     float_accumulator: v128
 
 

@@ -3,9 +3,9 @@
     words ─▶ │ argument 0 │ argument 1 │ ... │ before the call
     words ─▶ │ result 0   │ ...              │ behind it
 
-Python floats cannot stand for an f32 that is a signalling NaN: the conversion from and to f64 makes it quiet. What has to see
-or send such values calls a function this way. A word is what a slot is: 32-bit values are in its lower half, references are
-made and read with `write_value` and `read_value`.
+Python floats cannot stand for an f32 that is a signalling NaN: the conversion from and to f64 makes it quiet. What has
+to see or send such values calls a function this way. A word is what a slot is: 32-bit values are in its lower half,
+references are made and read with `write_value` and `read_value`.
 """
 
 from greenbeat.native import copy, export, native, ptr, u32, u64, unlikely
@@ -32,7 +32,8 @@ def call_with_words(self: ptr[FunctionObject], words: ptr[u64]) -> u32:
 
     Args:
         self: the function; the caller keeps it alive.
-        words: has room for the arguments and for the results. References among the arguments are known to the function's group;
+        words: has room for the arguments and for the results. References among the arguments are known to the
+            function's group;
             those among the results must become objects before anything else is called.
 
     Returns:

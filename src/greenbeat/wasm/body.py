@@ -1,14 +1,15 @@
 """The instructions: one pass over a function's body that validates it and, for a translator, says what it meets.
 
-`function_pass(emit)` makes the pass. `emit` is None for validation alone, or a namespace of native functions, each named after
+`function_pass(emit)` makes the pass. `emit` is None for validation alone, or a namespace of native functions, each
+named after
 what has just been validated; it is called in reachable code only, when operand types have been popped and pushed
 already. https://webassembly.github.io/spec/core/valid/instructions.html
 """
 
 from greenbeat.native import cast, i64, inline, native, ptr, stack, table, u8, u32, u64, unlikely
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, SignatureType, header_slot
-from greenbeat.wasm import valuetypes
-from greenbeat.wasm.body_extended import address_type, extended_pass, memory_type, unknown_instruction
+from greenbeat.wasm.body_calls import call_pass, function_signature
+from greenbeat.wasm.body_extended import extended_pass, memory_type, unknown_instruction
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
 from greenbeat.wasm.reader import (
     Reader,
@@ -48,7 +49,6 @@ from greenbeat.wasm.validator import (
     pop_params,
     pop_reference,
     push,
-    push_results,
     read_locals,
     result_count,
     result_type,
@@ -69,7 +69,9 @@ from greenbeat.wasm.valuetypes import (
 
 OPCODES = 0x110
 arity = table(u8, [len(OPERATIONS[o].params) if o in OPERATIONS else 0 for o in range(OPCODES)], name="arity")
-operand_type = table(u8, [OPERATIONS[o].operand_type if o in OPERATIONS else 0 for o in range(OPCODES)], name="operand_type")
+operand_type = table(
+    u8, [OPERATIONS[o].operand_type if o in OPERATIONS else 0 for o in range(OPCODES)], name="operand_type"
+)
 result_of = table(u8, [OPERATIONS[o].result_type if o in OPERATIONS else 0 for o in range(OPCODES)], name="result_of")
 _accesses = LOADS | STORES
 access_type = table(u8, [_accesses[o].value_type if o in _accesses else 0 for o in range(OPCODES)], name="access_type")
@@ -85,24 +87,6 @@ def global_type(v: ptr[Validator], index: u32) -> u32:
         broken(v, "unknown global {number}: the module has {number}", index, v.module.global_count)
         return BOTTOM
     return v.module.globals[index].kind
-
-
-@native
-def function_signature(v: ptr[Validator], index: u32) -> ptr[SignatureType]:
-    """A function's type; null after a failure."""
-    if unlikely(index >= v.module.function_count):
-        broken(v, "unknown function {number}: the module has {number}", index, v.module.function_count)
-        return cast(ptr[SignatureType], 0)
-    return v.module.functions[index].signature
-
-
-@native
-def type_signature(v: ptr[Validator], index: u32) -> ptr[SignatureType]:
-    """A type of the module; null after a failure."""
-    if unlikely(index >= v.module.signature_count):
-        broken(v, "unknown type {number}: the module has {number}", index, v.module.signature_count)
-        return cast(ptr[SignatureType], 0)
-    return v.module.signatures[index]
 
 
 @native
@@ -140,6 +124,7 @@ def function_pass(emit):
         return emit is not None and v.control.reachable
 
     extended = extended_pass(emit)
+    calls = call_pass(emit)
 
     @native
     def begin_block(v: ptr[Validator], r: ptr[Reader], kind: u32) -> None:
@@ -241,7 +226,12 @@ def function_pass(emit):
             if i == 0:
                 expected = label_count(target)
             elif label_count(target) != expected:
-                broken(v, "type mismatch: targets of `br_table` take {number} and {number} values", expected, label_count(target))
+                broken(
+                    v,
+                    "type mismatch: targets of `br_table` take {number} and {number} values",
+                    expected,
+                    label_count(target),
+                )
                 return
             check_table_label(v, target)
         if failed(r):
@@ -261,80 +251,6 @@ def function_pass(emit):
         count = result_count(body)
         for i in range(count):
             pop(v, result_type(body, count - 1 - i))
-
-    @native
-    def tail_results(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
-        """A tail call's results are the function's own."""
-        own = v.function.signature
-        if signature.result_count != own.result_count:
-            broken(v, "type mismatch: the callee returns {number} values, the function {number}", signature.result_count, own.result_count)
-            return
-        for i in range(own.result_count):
-            if not matches(signature.results[i], own.results[i]):
-                mismatch(v, own.results[i], signature.results[i])
-                return
-
-    @native
-    def call_function(v: ptr[Validator], r: ptr[Reader], is_tail: bool) -> None:
-        """`call` and `return_call`."""
-        index = read_u32(r)
-        signature = function_signature(v, index)
-        if failed(r):
-            return
-        pop_params(v, signature)
-        if is_tail:
-            tail_results(v, signature)
-            if emitting(v):
-                emit.tail_call(v, index, signature)
-            set_unreachable(v)
-        else:
-            push_results(v, signature)
-            if emitting(v):
-                emit.call(v, index, signature)
-
-    @native
-    def call_table(v: ptr[Validator], r: ptr[Reader], is_tail: bool) -> None:
-        """`call_indirect` and `return_call_indirect`."""
-        signature = type_signature(v, read_u32(r))
-        table_index = read_u32(r)
-        if failed(r):
-            return
-        if table_index >= v.module.table_count:
-            broken(v, "unknown table {number}: the module has {number}", table_index, v.module.table_count)
-            return
-        held = v.module.tables + table_index
-        if not matches(held.kind, valuetypes.FUNCREF):
-            mismatch(v, valuetypes.FUNCREF, held.kind)
-            return
-        pop(v, address_type(held.is_64))
-        pop_params(v, signature)
-        if is_tail:
-            tail_results(v, signature)
-            if emitting(v):
-                emit.tail_call_indirect(v, table_index, signature)
-            set_unreachable(v)
-        else:
-            push_results(v, signature)
-            if emitting(v):
-                emit.call_indirect(v, table_index, signature)
-
-    @native
-    def call_reference(v: ptr[Validator], r: ptr[Reader], is_tail: bool) -> None:
-        """`call_ref` and `return_call_ref`."""
-        signature = type_signature(v, read_u32(r))
-        if failed(r):
-            return
-        pop(v, REFERENCE | NULLABLE | signature.number)
-        pop_params(v, signature)
-        if is_tail:
-            tail_results(v, signature)
-            if emitting(v):
-                emit.tail_call_ref(v, signature)
-            set_unreachable(v)
-        else:
-            push_results(v, signature)
-            if emitting(v):
-                emit.call_ref(v, signature)
 
     @native
     def select_typed(v: ptr[Validator], r: ptr[Reader]) -> None:
@@ -546,17 +462,17 @@ def function_pass(emit):
                     emit.return_(v)
                 set_unreachable(v)
             case 0x10:
-                call_function(v, r, False)
+                calls.call_function(v, r, False)
             case 0x11:
-                call_table(v, r, False)
+                calls.call_table(v, r, False)
             case 0x12:
-                call_function(v, r, True)
+                calls.call_function(v, r, True)
             case 0x13:
-                call_table(v, r, True)
+                calls.call_table(v, r, True)
             case 0x14:
-                call_reference(v, r, False)
+                calls.call_reference(v, r, False)
             case 0x15:
-                call_reference(v, r, True)
+                calls.call_reference(v, r, True)
             case 0x1A:
                 pop_any(v)
                 if emitting(v):

@@ -1,6 +1,7 @@
 """Less frequent instructions of a body: tables, bulk memory, growth; and what to say of instructions that are unknown.
 
-For a translator these are all alike: operands in a row go in, at most one result comes out, with two indices on the side
+For a translator these are all alike: operands in a row go in, at most one result comes out, with two indices on the
+side
 (`emit.service`). https://webassembly.github.io/spec/core/valid/instructions.html#table-instructions
 """
 

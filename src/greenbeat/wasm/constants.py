@@ -85,6 +85,7 @@ def not_constant(r: ptr[Reader], at: ptr[u8], byte: u32) -> bool:
 
 @inline
 def is_arithmetic(byte: u32) -> bool:
+    """Whether an opcode is an addition, subtraction or multiplication of integers."""
     return (byte >= I32_ADD and byte <= I32_MUL) or (byte >= I64_ADD and byte <= I64_MUL)
 
 

@@ -1,4 +1,4 @@
-"""A decoded module as Python sees it: its types, imports, exports, sections and names, read lazily out of native memory.
+"""A decoded module as Python sees it: its types, imports, exports, sections and names, read lazily.
 
     description = Description(address, data)      the Module that decode_module gave, and the bytes it was decoded from
     description.exports                           (ExportType(name='add', type=FunctionType(...)), ...)

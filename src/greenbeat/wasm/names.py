@@ -11,6 +11,7 @@ HIGH_BITS = 0x8080_8080_8080_8080
 
 @inline
 def is_continuation(byte: u8) -> bool:
+    """Whether a byte continues a character of UTF-8."""
     return byte & 0xC0 == 0x80
 
 

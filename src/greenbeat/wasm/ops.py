@@ -1,8 +1,11 @@
 """What the numeric and memory operations of WebAssembly mean, each written once.
 
-An operation is a typed function whose signature is its stack effect: parameters are popped, the result is pushed. Signedness
-of a parameter is how the operation reads it; `bool` as a result is an i32 that is 0 or 1. `trap(...)` stops the guest, in
-whatever way the engine around the operation stops it. The interpreter wraps these functions into handlers; a compiler can
+An operation is a typed function whose signature is its stack effect: parameters are popped, the result is pushed.
+Signedness
+of a parameter is how the operation reads it; `bool` as a result is an i32 that is 0 or 1. `trap(...)` stops the
+guest, in
+whatever way the engine around the operation stops it. The interpreter wraps these functions into handlers; a compiler
+can
 inline them. https://webassembly.github.io/spec/core/exec/numerics.html
 """
 
@@ -333,6 +336,7 @@ def float_arithmetic(name, real, first):
     def copysign(a: real, b: real) -> real:
         return copy_sign(a, b)
 
+
 integer_comparisons("i32", i32, u32, 0x45)
 integer_comparisons("i64", i64, u64, 0x50)
 float_comparisons("f32", f32, 0x5B)
@@ -345,6 +349,7 @@ float_arithmetic("f64", f64, 0x99)
 
 @op(0xA7, "i32.wrap_i64")
 def i32_wrap_i64(a: u64) -> u32:
+    """The low 32 bits."""
     return u32(a)
 
 
@@ -432,7 +437,10 @@ sign_extension(0xC4, "i64.extend32_s", i64, i32)
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store: `stored` is the type in memory, `value` the one on the stack it is widened to or narrowed from."""
+    """A load or store.
+
+    `stored` is the type in memory, `value` the one on the stack it is widened to or narrowed from.
+    """
 
     opcode: int
     name: str

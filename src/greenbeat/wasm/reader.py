@@ -14,7 +14,10 @@ NO_FUNCTION = 0xFFFF_FFFF
 
 @struct
 class Failure:
-    """Why a module was refused. Python puts `a` and `b` into the message's `{type}`, `{number}` and `{hex}`, in order."""
+    """Why a module was refused.
+
+    Python puts `a` and `b` into the message's `{type}`, `{number}` and `{hex}`, in order.
+    """
 
     kind: u32
     function: u32

@@ -4,7 +4,7 @@
     controls  │ function │ block │ ... │ innermost block │ depth
     locals    │ types of parameters and locals           │
 
-The algorithm is the specification's, https://webassembly.github.io/spec/core/appendix/algorithm.html. The instructions are in
+The algorithm is the specification's, https://webassembly.github.io/spec/core/appendix/algorithm.html. The rest is in
 `body.py`, which runs over a body twice: once to validate, and once, when the function is first called, with the
 interpreter's translator looking on.
 """
@@ -19,7 +19,8 @@ FUNCTION_BODY, BLOCK, LOOP, IF, ELSE = 0, 2, 3, 4, 5
 
 
 @extern
-def realloc(memory: ptr[void], size: u64) -> ptr[void]: ...
+def realloc(memory: ptr[void], size: u64) -> ptr[void]:
+    """C's realloc."""
 
 
 @struct
@@ -34,7 +35,8 @@ class Control:
     set_height: u32
     reachable: bool
     entered: bool
-    # Behind an instruction that never goes on: what is not on the stack has any type. A block opened there has a stack of
+    # Behind an instruction that never goes on: what is not on the stack has any type. A block opened there has a
+    # stack of
     # its own again, though it is not reachable.
     polymorphic: bool
     # The translator's: where a loop starts, the chains of branches to its end and of its condition's branch to `else`.
@@ -258,7 +260,9 @@ def check_results(v: ptr[Validator]) -> bool:
     for i in range(count):
         pop(v, result_type(control, count - 1 - i))
     if v.height != control.height:
-        return broken(v, "type mismatch: the block leaves {number} values more than its type says", v.height - control.height, 0)
+        return broken(
+            v, "type mismatch: the block leaves {number} values more than its type says", v.height - control.height, 0
+        )
     return not failed(v.reader)
 
 

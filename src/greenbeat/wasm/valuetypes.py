@@ -43,17 +43,22 @@ def name_of(kind: int) -> str:
 
 @inline
 def is_reference(kind: u32) -> bool:
+    """Whether a value type is one of references."""
     return kind >= REFERENCE
 
 
 @inline
 def is_nullable(kind: u32) -> bool:
+    """Whether a reference may be null."""
     return kind & NULLABLE != 0
 
 
 @inline
 def matches(found: u32, wanted: u32) -> bool:
-    """Subtyping, https://webassembly.github.io/spec/core/valid/matching.html: `found` may stand where `wanted` is needed."""
+    """Whether `found` may stand where `wanted` is needed.
+
+    https://webassembly.github.io/spec/core/valid/matching.html
+    """
     if found == wanted or found == BOTTOM:
         return True
     if found < REFERENCE or wanted < REFERENCE:

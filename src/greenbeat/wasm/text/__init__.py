@@ -1,4 +1,4 @@
-"""The WebAssembly text format, turned into the binary format (specification, Text Format).
+r"""The WebAssembly text format, turned into the binary format (specification, Text Format).
 
 A module's way through this room: `lexer` cuts the text into tokens, `cursor` reads them, `module` walks over the
 fields twice (names first), with `types`, `expressions` and `segments` for what is inside them; `instructions` is the
