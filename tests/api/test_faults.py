@@ -142,3 +142,19 @@ def test_without_address_space() -> None:
         exec(PROBE)
     """)
     assert done.returncode == 0, done.stderr
+
+
+def test_more_memories_than_may_be_guarded() -> None:
+    done = run("""
+        module = gb.Module.from_wat(GUEST)
+        many = [module.instantiate().exports for _ in range(5000)]
+        guarded = [exports.memory._native.guarded for exports in many]
+        assert not guarded[-1] and sum(guarded) in (0, 4096)
+        for exports in (many[0], many[-1]):
+            exec(PROBE)
+        del many, exports
+        exports = module.instantiate().exports
+        exec(PROBE)
+        assert exports.memory._native.guarded == any(guarded)
+    """)
+    assert done.returncode == 0, done.stderr

@@ -52,8 +52,8 @@ FAULT_CODE = 8
 SIGBUS, SIGSEGV = 7, 11
 SA_SIGINFO, SA_ONSTACK, SA_NODEFER = 4, 0x0800_0000, 0x4000_0000
 SIG_DFL, SIG_IGN = 0, 1
-# More reservations than a 47-bit address space has room for.
-RESERVATIONS = 1 << 14
+# A quarter of a 47-bit address space: what else a process maps needs room too.
+RESERVATIONS = 1 << 12
 
 
 @struct
