@@ -66,10 +66,16 @@ def main(options: argparse.Namespace) -> int:
         raise CommandError("`bench handlers` takes no arguments", USAGE)
     from greenbeat.cli.handlers import report
 
-    result = report.measure(tree)
+    result = report.measure(tree, tell=_progress)
     if options.json:
         print(json.dumps(result, indent=2))
     else:
         for line in report.lines(result, Paint(sys.stdout)):
             print(line)
     return 0
+
+
+def _progress(doing: str) -> None:
+    """What is being done, for somebody who watches."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"greenbeat: {doing} ...", file=sys.stderr)

@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,15 +91,20 @@ def weighted(costs: list[list[int] | None], mix: Mix) -> tuple[float, float, flo
     return one, two, three
 
 
-def measure(tree: Path, targets: Sequence[Target] = TARGETS) -> dict[str, Any]:
-    """Everything, for programs."""
+def measure(
+    tree: Path, targets: Sequence[Target] = TARGETS, tell: Callable[[str], None] = lambda doing: None
+) -> dict[str, Any]:
+    """Everything, for programs; `tell` hears what is being done, since it takes a while."""
+    tell("counting dispatches")
     found = list(mixes(tree))
+    tell(f"compiling the handlers for {len(targets)} targets")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        every = list(pool.map(lambda target: _child("compile", target.triple, target.processor), targets))
     result: dict[str, Any] = {
         "mixes": [{"name": mix.name, "dispatches": mix.dispatches, "instructions": mix.instructions} for mix in found],
         "targets": [],
     }
-    for target in targets:
-        costs = _child("compile", target.triple, target.processor)
+    for target, costs in zip(targets, every, strict=True):
         dispatching = [cost for cost in costs if cost is not None]
         result["targets"].append(
             {
