@@ -35,7 +35,7 @@ from greenbeat.native import (
     unlikely,
     v128,
 )
-from greenbeat.runtime.layout import HEADER_SLOTS, NEAR, SUSPENDED, TRAP_STACK, Instance, Task
+from greenbeat.runtime.layout import HEADER_SLOTS, NEAR, STACK_MARGIN, SUSPENDED, TRAP_STACK, Instance, Task
 
 # The four classes of value that are moved differently: by which accumulator holds them, and how wide.
 CLASSES = (u32, u64, f32, f64)
@@ -218,8 +218,8 @@ def check_frame(
     ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
     accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
-    """A frame larger than the margin: see that the stack has room for it."""
-    if unlikely(u64(load(u32, ip, RESULT)) > u64(task.stack_end - sp)):
+    """A frame larger than the margin: see that it ends within the margin above the call's limit."""
+    if unlikely(u64(load(u32, ip, RESULT)) > u64(task.ceiling + STACK_MARGIN - sp)):
         trap(TRAP_STACK)
     proceed(ip + 16, accumulator, float_accumulator)
 
