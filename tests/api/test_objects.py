@@ -1,7 +1,9 @@
 """Memories, tables and globals as Python objects."""
 
 import gc
+import inspect
 import math
+from array import array
 from typing import Any
 
 import pytest
@@ -32,9 +34,23 @@ def test_memory(make: Make) -> None:
     for bad in ((PAGE, 1), (-1, 1), (0, -1), (0, PAGE + 1), (2**70, 1)):
         with pytest.raises(IndexError):
             memory.read(*bad)
-    for offset in (PAGE - 1, -1):
+    for offset in (PAGE - 1, -1, 2**63, 2**64):
         with pytest.raises(IndexError):
             memory.write(offset, b"zz")
+    memory.write(0, memory.view[10:15])
+    memory.write(1, memory.view[0:5])
+    assert memory.read(0, 6) == b"hhellh"[:1] + b"h\xffllo"
+    memory.write(8, array("I", [1, 2]))
+    assert memory.read(8, 8) == bytes(array("I", [1, 2]))
+    for bad_read in ((), (1,), ("a", 1), (1, "a"), (1.0, 1), (None, None)):
+        with pytest.raises(TypeError):
+            memory.read(*bad_read)
+    for bad_write in ((), (1,), ("a", b"a"), (1, "a"), (1, 3)):
+        with pytest.raises(TypeError):
+            memory.write(*bad_write)
+    with pytest.raises(BufferError):
+        memory.write(0, memoryview(b"abcd")[::2])
+    assert str(inspect.signature(memory.read)) == "(offset, size, /)" and memory.write.__doc__
     assert repr(memory) == "<greenbeat.Memory of 65536 bytes>"
 
 

@@ -104,6 +104,11 @@ if TYPE_CHECKING:
         """A handle whose buffer is the memory."""
 
         def __buffer__(self, flags: int, /) -> memoryview: ...
+        def read(self, offset: int, size: int, /) -> bytes:
+            """A copy of `size` bytes from `offset` on; IndexError if they are not all in the memory."""
+
+        def write(self, offset: int, data: Any, /) -> None:
+            """Put the bytes of `data`, any buffer, at `offset`; IndexError if they do not all fit."""
 
 else:
     _group, Handle, MemoryHandle, _function, _call = _created()

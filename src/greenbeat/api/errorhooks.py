@@ -1,6 +1,7 @@
 """The words for what goes wrong in native code: the hooks of `greenbeat.runtime.hooks`."""
 
 import ctypes
+from operator import index
 from typing import Any, NoReturn
 
 from greenbeat.api import bridge
@@ -76,6 +77,21 @@ def result(address: int, position: int, value: object, cause: BaseException | No
     raise error from (cause if error is not cause and not isinstance(cause, TypeError | OverflowError) else None)
 
 
+def out_of_range(memory: Any, offset: Any, given: Any, count: int, reads: int) -> NoReturn:
+    """The arguments of `Memory.read` (offset, size) or `Memory.write` (offset, data) are wrong."""
+    method = "read" if reads else "write"
+    if count != 2:
+        raise TypeError(f"Memory.{method} takes 2 arguments, not {count}")
+    length = len(memory)
+    start = index(offset)
+    if reads:
+        raise IndexError(f"{index(given)} bytes from {start} are outside of a memory of {length} bytes")
+    with memoryview(given) as data:
+        if not data.c_contiguous:
+            raise BufferError("the data to write must be contiguous")
+        raise IndexError(f"{data.nbytes} bytes at {start} are outside of a memory of {length} bytes")
+
+
 def note(exception: BaseException, task: int) -> None:
     """An exception of a host function goes through a guest: say which."""
     frames = backtrace(task)
@@ -144,6 +160,7 @@ def register() -> None:
         (hooks.RESULT, result),
         (hooks.NOTE, note),
         (hooks.NAME, name),
+        (hooks.RANGE, out_of_range),
     ):
         bridge.native.set_hook(number, hook)
 

@@ -79,29 +79,6 @@ class Memory(bridge.MemoryHandle):
         bridge.address_of(self)
         return memoryview(self)
 
-    def read(self, offset: int, size: int) -> bytes:
-        """A copy of `size` bytes from `offset` on.
-
-        Raises:
-            IndexError: they are not all in the memory.
-        """
-        view = self.view
-        if offset < 0 or size < 0 or offset + size > len(view):
-            raise IndexError(f"{size} bytes from {offset} are outside of a memory of {len(view)} bytes")
-        return view[offset : offset + size].tobytes()
-
-    def write(self, offset: int, data: Any) -> None:
-        """Put the bytes of `data` (any buffer) at `offset`.
-
-        Raises:
-            IndexError: they do not all fit; nothing is written.
-        """
-        view = self.view
-        source = memoryview(data).cast("B")
-        if offset < 0 or offset + len(source) > len(view):
-            raise IndexError(f"{len(source)} bytes at {offset} are outside of a memory of {len(view)} bytes")
-        view[offset : offset + len(source)] = source
-
     def grow(self, pages: int) -> int:
         """Add pages of zeros; returns the number of pages before.
 

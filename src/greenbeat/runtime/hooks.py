@@ -28,8 +28,9 @@ from greenbeat.runtime.pythonapi import (
     RESULT,  # FunctionInstance's address, position, value, cause: a host function's result does not fit
     NOTE,  # exception, task's address: tell which guest frames it went through
     NAME,  # FunctionInstance's address -> str
-) = range(10)
-HOOKS = 10
+    RANGE,  # memory, offset, size or data, whether it is read: they are no numbers, or outside
+) = range(11)
+HOOKS = 11
 
 # Resources of EXHAUSTED.
 FUEL, TIME, MEMORY, STACK, DEPTH = range(5)

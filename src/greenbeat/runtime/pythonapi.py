@@ -10,6 +10,7 @@ by the caller.
 # ruff: noqa: D103  The C functions are documented with CPython.
 
 from greenbeat.native import (
+    array,
     cast,
     extern,
     f64,
@@ -66,10 +67,32 @@ class Member:
     doc: ptr[u8]
 
 
+@struct
+class Method:
+    """`PyMethodDef`: a native function as a method. It must live as long as the type."""
+
+    name: ptr[u8]
+    function: ptr[void]
+    flags: i32
+    doc: ptr[u8]
+
+
+@struct
+class Buffer:
+    """`Py_buffer`: bytes that an object lends; what follows the length is not looked at."""
+
+    data: ptr[u8]
+    owner: ptr[Object]
+    size: i64
+    rest: array[u64, 8]
+
+
 # Numbers of `typeslots.h`, `structmember.h` and `object.h`; they are part of the stable ABI.
-BF_GETBUFFER, TP_CALL, TP_CLEAR, TP_DEALLOC, TP_MEMBERS, TP_TRAVERSE, TP_FREE = 1, 50, 51, 52, 72, 71, 74
+BF_GETBUFFER, TP_CALL, TP_CLEAR, TP_DEALLOC = 1, 50, 51, 52
+TP_METHODS, TP_TRAVERSE, TP_MEMBERS, TP_FREE = 64, 71, 72, 74
 MEMBER_OBJECT, MEMBER_UNSIGNED_INT, MEMBER_UNSIGNED, MEMBER_SIZE = 6, 11, 18, 19
 MEMBER_READ_ONLY = 1
+METHOD_FAST = 0x80
 BASE_TYPE, HAVE_GC, HAVE_VECTORCALL, DEFAULT_FLAGS = 1 << 10, 1 << 14, 1 << 11, 1 << 18
 # The top bit of a vectorcall's count: the callee may use the word before the arguments.
 VECTORCALL_ROOM = 1 << 63
@@ -194,7 +217,7 @@ def PyVectorcall_Call(callee: ptr[Object], arguments: ptr[Object], keywords: ptr
 
 
 @extern
-def PyObject_GetBuffer(item: ptr[Object], view: ptr[void], flags: i32) -> i32: ...
+def PyObject_GetBuffer(item: ptr[Object], view: ptr[Buffer], flags: i32) -> i32: ...
 
 
 @extern
@@ -204,7 +227,7 @@ def PyBuffer_FillInfo(
 
 
 @extern
-def PyBuffer_Release(view: ptr[void]) -> None: ...
+def PyBuffer_Release(view: ptr[Buffer]) -> None: ...
 
 
 @extern
@@ -273,6 +296,15 @@ def set_member(member: ptr[Member], name: ptr[u8], kind: i32, offset: i64) -> No
     member.offset = offset
     member.flags = MEMBER_READ_ONLY
     member.doc = None
+
+
+@inline
+def set_method(method: ptr[Method], name: ptr[u8], called: ptr[void], doc: ptr[u8]) -> None:
+    """Describe a method that takes positional arguments only."""
+    method.name = name
+    method.function = called
+    method.flags = METHOD_FAST
+    method.doc = doc
 
 
 @inline
