@@ -1,4 +1,4 @@
-"""Operands that are locals: `local.get` writes no code, so whoever changes one first copies it for those who want the old."""
+"""Operands that are locals: `local.get` writes no code, so a local that changes is copied first for those who wait."""
 
 import pytest
 
