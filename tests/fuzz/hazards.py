@@ -25,6 +25,7 @@ from tests.fuzz.instructions import (
     CALL,
     CALL_INDIRECT,
     CALL_REF,
+    COMPARISONS,
     DROP,
     ELSE,
     END,
@@ -131,6 +132,35 @@ class Body(Code):
             return self._branch_value(kind)
         return self._call_value(kind)
 
+    def _condition(self) -> None:
+        """Push what a branch may depend on: mostly a comparison, which the translator makes a part of the branch."""
+        if self.budget <= 0 or self._likely(0.3):
+            self.expression(I32)
+            return
+        kind = self.chance.choice(NUMBERS)
+        local = self._local(kind)
+        choice = self.chance.random()
+        if choice < 0.3 and kind in (I32, I64) and local is not None:
+            # A counter's step.
+            step = self.chance.choice((1, -1, 8))
+            self._emit(GET, unsigned(local))
+            self._emit(i32_const(step) if kind == I32 else i64_const(step), b"\x6a" if kind == I32 else b"\x7c")
+            self._emit(TEE, unsigned(local))
+        elif choice < 0.5:
+            self._constant(kind)
+        else:
+            self.expression(kind)
+        if kind in (I32, I64) and self._likely(0.15):
+            self._emit(b"\x45" if kind == I32 else b"\x50")
+            return
+        if self._likely(0.5):
+            self._leaf(kind)
+        else:
+            self.expression(kind)
+        self._emit(self.chance.choice(COMPARISONS[kind]))
+        if self._likely(0.15):
+            self._emit(I32_EQZ)
+
     def _operation(self, producer: Producer) -> int:
         """An operation, on operands that it rarely traps on."""
         qualities = []
@@ -162,7 +192,7 @@ class Body(Code):
         self._between()
         second = self.expression(kind)
         self._between()
-        self.expression(I32)
+        self._condition()
         if kind in NUMBERS and self._likely(0.7):
             self._emit(SELECT)
         else:
@@ -297,7 +327,7 @@ class Body(Code):
             self._inside(list(params), results, Label(results))
             self._emit(END)
         elif choice < 0.65:
-            self.expression(I32)
+            self._condition()
             self._emit(IF, kind)
             self._inside(list(params), results, Label(results))
             if params != results or self._likely(0.6):
@@ -363,7 +393,7 @@ class Body(Code):
         if label is None:
             return quality
         self._between()
-        self.expression(I32)
+        self._condition()
         self._emit(BR_IF, unsigned(label))
         return quality
 
@@ -374,7 +404,7 @@ class Body(Code):
         types = self._types_of(label)
         self._results(types)
         self._between()
-        self.expression(I32)
+        self._condition()
         self._emit(BR_IF, unsigned(label))
         for kind in reversed(types):
             self._consume(kind)

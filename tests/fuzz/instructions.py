@@ -108,3 +108,5 @@ def _producers() -> list[Producer]:
 
 
 PRODUCERS = {kind: [p for p in _producers() if p.result == kind] for kind in NUMBERS}
+_FIRST_COMPARISON = {I32: (0x46, 10), I64: (0x51, 10), F32: (0x5B, 6), F64: (0x61, 6)}
+COMPARISONS = {k: [bytes([first + i]) for i in range(count)] for k, (first, count) in _FIRST_COMPARISON.items()}

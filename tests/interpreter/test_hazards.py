@@ -16,3 +16,16 @@ def test_a_copied_value_is_in_its_slot(guest: Guest) -> None:
         drop local.tee 1 f64.const 2 f64.mul local.get 1 f64.add))""")
     assert program("f", 5) == 18
     assert program("g", 5.0) == 18.0
+
+
+def test_a_constant_compared_with_what_was_just_made(guest: Guest) -> None:
+    """The constant is on the left: in the branch that does both it would have been looked for in a slot."""
+    program = guest("""(module
+      (func (export "i32") (param i32 i32) (result i32)
+        (if (result i32) (i32.lt_s (i32.const 5) (i32.add (local.get 0) (local.get 1)))
+          (then (i32.const 1)) (else (i32.const 2))))
+      (func (export "i64") (param i64 i64) (result i32)
+        (if (result i32) (i64.eq (i64.const 5) (i64.sub (local.get 0) (local.get 1)))
+          (then (i32.const 1)) (else (i32.const 2)))))""")
+    assert [program("i32", 1, each) for each in (3, 4, 5)] == [2, 2, 1]
+    assert [program("i64", 9, each) for each in (3, 4, 5)] == [2, 1, 2]
