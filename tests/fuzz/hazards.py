@@ -38,6 +38,7 @@ from tests.fuzz.instructions import (
     GLOBAL_SET,
     I32,
     I32_AND,
+    I32_EQZ,
     I32_OR,
     I32_SUB,
     I64,
