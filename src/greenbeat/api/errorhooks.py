@@ -126,16 +126,21 @@ def backtrace(task: int) -> tuple[Frame, ...]:
     """The guest's frames, innermost first; of a deep recursion only the innermost."""
     records = (bridge.structure(layout.FrameRecord) * MOST_FRAMES)()
     count = bridge.native.walk_frames(task, ctypes.addressof(records), MOST_FRAMES)
-    return tuple(_frame(record) for record in records[:count])
+    trapped = bridge.at(layout.Task, task).status == layout.TRAPPED
+    return tuple(_frame(record, at_cell=trapped and number == 0) for number, record in enumerate(records[:count]))
 
 
-def _frame(record: Any) -> Frame:
+def _frame(record: Any, *, at_cell: bool) -> Frame:
+    """One frame; `at_cell` tells that its ip is at the cell that was running, else it is where a call returns to."""
+    module_address = bridge.at(layout.Instance, record.instance).module
+    ip = record.ip if at_cell else record.ip - 1
+    offset = bridge.native.instruction_offset(module_address, record.index, ip) or None
     description = _description(record.instance)
     if description is None:
-        return Frame(None, record.index)
+        return Frame(None, record.index, offset)
     found, module = description.function_name(record.index), description.names.module
     return Frame(
-        printable(found, 100) if found else None, record.index, module=printable(module, 100) if module else None
+        printable(found, 100) if found else None, record.index, offset, printable(module, 100) if module else None
     )
 
 

@@ -73,6 +73,7 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
     base, size = memory_of(instance)
     outer = task.native_stack
     outer_top = task.top
+    task.status = FINISHED
     task.instance = instance
     begin(entry, frame, base, size, task, instance, 0, task.fuel, vector_of(u64(0)))
     task.native_stack = outer
@@ -94,6 +95,7 @@ def resume(task: ptr[Task]) -> u32:
     base, size = memory_of(instance)
     outer = task.native_stack
     outer_top = task.top
+    task.status = FINISHED
     begin(task.ip, task.sp, base, size, task, instance, task.accumulator, task.fuel, task.float_accumulator)
     task.native_stack = outer
     task.top = outer_top

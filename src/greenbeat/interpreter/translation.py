@@ -17,7 +17,7 @@ is turned into its variant that leaves the slot alone.
 """
 
 from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN, handlers
-from greenbeat.native import cast, extern, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
+from greenbeat.native import cast, extern, i64, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT
 from greenbeat.wasm.validator import Validator, no_memory
 from greenbeat.wasm.valuetypes import F32, F64, I32
@@ -120,6 +120,9 @@ class Translation:
     condition: Condition
     # A branch whose target word waits for `else`.
     pending: u32
+    # When a cell's instruction is looked for: the offset of a byte of the cell (else -1), and what was found so far.
+    watched: i64
+    found: ptr[u8]
     # The cell that pays for the current run, and what it has to pay.
     charge: u32
     charged: u32
@@ -156,6 +159,8 @@ def emit(v: ptr[Validator], number: u32, size: u32) -> ptr[u8]:
             t.size = 0
     cell = t.code + t.size
     store(cell, handlers[number])
+    if unlikely(i64(t.size) <= t.watched):
+        t.found = v.at
     t.size += size
     t.last = NONE
     t.last_opcode = 0

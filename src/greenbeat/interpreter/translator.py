@@ -31,9 +31,11 @@ from greenbeat.native import (
     extern,
     fill,
     i32,
+    i64,
     inline,
     native,
     ptr,
+    sizeof,
     stack,
     static,
     store,
@@ -42,7 +44,7 @@ from greenbeat.native import (
     u64,
 )
 from greenbeat.runtime.arena import allocate
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, Function, Module, header_slot
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Function, Module, header_slot
 from greenbeat.wasm.body import function_pass
 from greenbeat.wasm.reader import Failure, Reader, failed
 from greenbeat.wasm.validator import Validator, no_memory
@@ -138,6 +140,8 @@ def finish(v: ptr[Validator]) -> bool:
     end_run(v)
     if failed(v.reader):
         return False
+    if t.watched >= 0:
+        return True
     module, function = v.module, v.function
     code = cast(ptr[u8], allocate(module.arena, u64(t.size)))
     if code is None:
@@ -208,31 +212,50 @@ emission = SimpleNamespace(
 translate_body = function_pass(emission)
 
 
+@native
+def translate(module: ptr[Module], function: ptr[Function], variant: u32, watched: i64) -> bool:
+    """Run the pass over a function; only one thread does at a time, with the buffers of this file."""
+    while atomic_update("xchg", busy, 1, "acquire") != 0:
+        sched_yield()
+    failure = stack(Failure)
+    fill(failure, 0, sizeof(Failure))
+    r = stack(Reader)
+    r.position = function.body
+    r.end = function.body + function.body_length
+    r.start = module.bytes
+    r.failure = failure
+    v = scratch
+    v.module = module
+    v.function = function
+    v.reader = r
+    v.at = function.body
+    v.translation = written
+    written.variant = variant
+    written.watched = watched
+    written.found = function.body
+    done = function.entry[variant] is not None and watched < 0
+    if not done:
+        done = translate_body(v, r)
+    atomic_store(busy, 0, "release")
+    return done
+
+
 @export
 def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]:
     """The function's cells in a variant, made now if need be; null when there is no memory for them."""
     entry = atomic_load(addressof(function.entry[variant]), "acquire")
-    if entry is not None:
-        return entry
-    while atomic_update("xchg", busy, 1, "acquire") != 0:
-        sched_yield()
-    entry = atomic_load(addressof(function.entry[variant]), "acquire")
-    if entry is None:
-        failure = stack(Failure)
-        fill(failure, 0, 40)
-        r = stack(Reader)
-        r.position = function.body
-        r.end = function.body + function.body_length
-        r.start = module.bytes
-        r.failure = failure
-        v = scratch
-        v.module = module
-        v.function = function
-        v.reader = r
-        v.translation = written
-        t = written
-        t.variant = variant
-        if translate_body(v, r):
-            entry = function.entry[variant]
-    atomic_store(busy, 0, "release")
+    if entry is None and translate(module, function, variant, -1):
+        entry = atomic_load(addressof(function.entry[variant]), "acquire")
     return entry
+
+
+@export
+def instruction_offset(module: ptr[Module], index: u32, ip: ptr[u8]) -> u64:
+    """Where in the module's bytes the instruction is whose cell `ip` points into, by translating once more; else 0."""
+    function = module.functions + index
+    for variant in range(u32(VARIANTS)):
+        entry = function.entry[variant]
+        if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
+            if translate(module, function, variant, ip - entry):
+                return u64(written.found - module.bytes)
+    return 0

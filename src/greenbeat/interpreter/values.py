@@ -46,7 +46,7 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.native import inline, native, ptr, store, table, u8, u32, u64
+from greenbeat.native import i64, inline, native, ptr, store, table, u8, u32, u64, unlikely
 from greenbeat.runtime.instantiate import OWN_GLOBALS
 from greenbeat.runtime.layout import EXPLICIT
 from greenbeat.wasm.body import access_type, operand_type, result_of
@@ -284,6 +284,8 @@ def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32) -> None:
         t.size = t.last + PAIR_SIZE
     cell = t.code + t.last
     store(cell, handlers[number])
+    if unlikely(i64(t.last) <= t.watched):
+        t.found = v.at
     store(cell, word, 8)
     store(cell, third, 20)
     if t.integer.cell == t.last:

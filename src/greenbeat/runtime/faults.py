@@ -147,12 +147,13 @@ def fault_handler(signal: i32, details: ptr[u8], context: ptr[u8]) -> None:
     address = cast(ptr[u64], details + FAULT_ADDRESS)[0]
     in_handlers = counter[0] >= handlers_start[0] and counter[0] < handlers_end[0]
     if load_code(details) > 0 and in_handlers and is_reserved(address):
-        counter[0] = fault_target[0]
         if PROCESSOR == "x86_64":
             # Checked handlers may have pushed something: go on with the stack as it was when the first handler was
             # entered.
             task = cast(ptr[ptr[Task]], context + TASK)[0]
+            task.accumulator = counter[0]
             cast(ptr[u64], context + STACK_POINTER)[0] = cast(u64, task.native_stack)
+        counter[0] = fault_target[0]
         return
     forward(signal, details, context)
 
