@@ -60,7 +60,8 @@ def _given(entry: ImportType, imports: Mapping[str, Any]) -> Any:
     namespace = imports.get(entry.module, _MISSING)
     if namespace is _MISSING:
         raise _error(entry, f'no module "{printable(entry.module)}" among the imports')
-    namespace = getattr(namespace, "exports", namespace)
+    if isinstance(namespace, bridge.Handle):
+        namespace = getattr(namespace, "exports", namespace)
     try:
         return namespace[entry.name]
     except KeyError:
@@ -103,25 +104,23 @@ def _function(group: Any, kind: FunctionType, given: Any) -> int | None:
     return address
 
 
-def _size_fits(wanted: TableType | MemoryType, size: int, maximum: int | None) -> bool:
+def _size_fits(wanted: TableType | MemoryType, size: int, maximum: int) -> bool:
     """Whether a size, and how far it may grow, are within the limits of a type."""
-    if size < wanted.minimum:
-        return False
-    return wanted.maximum is None or (maximum is not None and maximum <= wanted.maximum)
+    return size >= wanted.minimum and (wanted.maximum is None or maximum <= wanted.maximum)
 
 
 def _memory_fits(wanted: MemoryType, given: Memory) -> bool:
     found = given.type
     if (found.is_64, found.page_size) != (wanted.is_64, wanted.page_size):
         return False
-    return _size_fits(wanted, given.pages, found.maximum)
+    return _size_fits(wanted, given.pages, given._native.maximum)
 
 
 def _table_fits(wanted: TableType, given: Table) -> bool:
     found = given.type
     if (found.is_64, found.element) != (wanted.is_64, wanted.element):
         return False
-    return _size_fits(wanted, len(given), found.maximum)
+    return _size_fits(wanted, len(given), given._native.maximum)
 
 
 def _global(group: Any, entry: ImportType, wanted: GlobalType, given: Any) -> int | None:
