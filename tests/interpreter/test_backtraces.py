@@ -31,16 +31,13 @@ def instance() -> gb.Instance:
 
 @pytest.mark.parametrize(
     ("name", "argument", "opcode"),
-    [("load", 70_000, LOAD), ("load", -1, LOAD), ("store", 65_532, STORE), ("divide", 0, DIVIDE)],
+    [("load", 70_000, LOAD), ("load", -9, LOAD), ("store", 65_532, STORE), ("divide", 0, DIVIDE)],
 )
 @pytest.mark.parametrize("metered", [False, True])
 def test_offsets_name_the_instructions(name: str, argument: int, opcode: int, *, metered: bool) -> None:
-    found = instance()
+    function = instance().exports[name]
     with pytest.raises(gb.Trap) as caught:
-        if metered:
-            found.exports[name].start(argument).resume(fuel=1000)
-        else:
-            found.exports[name](argument)
+        function.start(argument).resume(fuel=1000) if metered else function(argument)
     inner, outer = caught.value.backtrace
     assert inner.function == name
     assert inner.offset is not None
