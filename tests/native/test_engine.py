@@ -79,8 +79,7 @@ UNITS = [UnitPlan("handlers", ("toy.handlers",)), UnitPlan("core")]
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GREENBEAT_CACHE", str(tmp_path / "cache"))
-    for name in ("GREENBEAT_DEBUG", "GREENBEAT_CHECKED"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("GREENBEAT_DEBUG", raising=False)
     for name, text in TOY.items():
         path = tmp_path / "toy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,17 +113,6 @@ def test_two_units_make_one_engine(toy: Path) -> None:
     assert ctypes.c_uint64.from_address(engine.address("toy.state.hits")).value == 11
     assert sorted(engine.obtain().objects) == ["core", "handlers"]
     assert "toy.main" not in sys.modules
-
-
-def test_a_unit_in_shards(toy: Path) -> None:
-    engine = toy_engine(toy)
-    sharded = Engine(["toy.main"], [UnitPlan("handlers", ("toy.handlers",), 2), UNITS[1]], packages=engine.packages)
-    assert sharded.key != engine.key
-    assert [sharded.function("run")(which, 5) for which in (0, 1)] == [37, 36]
-    assert sharded.function("hit_count")() == 11
-    objects = sharded.obtain().objects
-    assert sorted(objects) == ["core", "handlers", "handlers1"]
-    assert b"triple" not in objects["core"]
 
 
 def test_functions_have_their_signatures(toy: Path) -> None:

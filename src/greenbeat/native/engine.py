@@ -48,13 +48,11 @@ class BuildError(Exception):
 class UnitPlan:
     """One object file of an engine: it owns the shared functions and statics of the modules with these prefixes.
 
-    The plan without prefixes owns everything else. A large unit is compiled in shards, one process and object each: what
-    its tables of functions name is shared out between them.
+    The plan without prefixes owns everything else.
     """
 
     name: str
     modules: tuple[str, ...] = ()
-    shards: int = 1
 
 
 def owner(units: Sequence[UnitPlan], module: str) -> str:
@@ -232,8 +230,7 @@ class Engine:
             BuildError: the build failed in another way.
         """
         with _progress():
-            jobs = [(unit, shard) for unit in self.units for shard in range(unit.shards)]
-            children = [self._start(unit, shard) for unit, shard in jobs]
+            children = [self._start(unit) for unit in self.units]
             outputs: list[tuple[bytes, bytes]] = [(b"", b"")] * len(children)
 
             def collect(position: int) -> None:
@@ -250,12 +247,12 @@ class Engine:
                     if child.poll() is None:
                         child.kill()
         compiled = cache.Compiled()
-        for (unit, shard), child, (out, err) in zip(jobs, children, outputs, strict=True):
+        for unit, child, (out, err) in zip(self.units, children, outputs, strict=True):
             if child.returncode != 0:
                 raise _failure(unit.name, child.returncode, out, err)
             header, _, data = out.partition(b"\n")
             manifest = json.loads(header)
-            compiled.objects[f"{unit.name}{shard or ''}"] = data
+            compiled.objects[unit.name] = data
             compiled.functions.update(manifest["functions"])
             compiled.addresses += manifest["addresses"]
         return compiled
@@ -268,10 +265,9 @@ class Engine:
             if not cache.write(directory, engine.key, engine.build()):
                 raise BuildError(f"cannot write to {directory}")
 
-    def _start(self, unit: UnitPlan, shard: int) -> "subprocess.Popen[bytes]":
+    def _start(self, unit: UnitPlan) -> "subprocess.Popen[bytes]":
         plan = {
             "unit": unit.name,
-            "shard": shard,
             "modules": self.modules,
             "units": [asdict(u) for u in self.units],
             "packages": {name: str(path) for name, path in self.packages.items()},

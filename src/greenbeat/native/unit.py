@@ -6,7 +6,7 @@ any other function is compiled privately into each unit that uses it.
 """
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from greenbeat.native import types as t
 from greenbeat.native.language import ExternFunction, NativeFunction, Static
@@ -22,13 +22,10 @@ class Unit:
         roots: Iterable[NativeFunction | Static],
         *,
         owns: Callable[[str], bool] = lambda module: True,
-        linked: Mapping[str, bool] | None = None,
         checked: bool = False,
         debug: bool = False,
     ) -> None:
         self.name, self.owns, self.checked, self.debug = name, owns, checked, debug
-        # Functions that the shards of this unit share out, by symbol: whether this is the shard that defines them.
-        self.linked = linked or {}
         self.declarations: dict[str, None] = {}
         self.constants: dict[bytes, str] = {}
         self.globals: list[str] = []
@@ -71,7 +68,7 @@ class Unit:
 
     def is_external(self, function: NativeFunction) -> bool:
         """Whether other units, or Python, may refer to the function."""
-        return function.exported or function.shared or function.symbol in self.linked
+        return function.exported or function.shared
 
     def reference(self, function: NativeFunction | ExternFunction) -> str:
         """The function as an operand; it will be part of the unit, or declared."""
@@ -86,7 +83,7 @@ class Unit:
             declaration = f"declare {function.returns.ir} {name}({', '.join(params)}){attributes}"
             self.forward.setdefault(function.symbol, declaration)
             self.externs.add(function.symbol)
-        elif self.is_external(function) and not self.linked.get(function.symbol, self.owns(function.module)):
+        elif self.is_external(function) and not self.owns(function.module):
             kind = function.type
             types = ", ".join(p.ir for p in kind.params)
             self.forward[function.symbol] = f"declare {kind.convention} {kind.returns.ir} {name}({types})"

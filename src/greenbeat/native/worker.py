@@ -8,10 +8,7 @@ import json
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from greenbeat.native.language import NativeFunction, Static
+from typing import Any
 
 
 def main() -> int:
@@ -39,12 +36,11 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Import the engine and compile the part of it that belongs to one unit."""
     from greenbeat.native.build import compile_text
     from greenbeat.native.engine import BuildError, UnitPlan, owner
-    from greenbeat.native.language import shared_functions, statics
+    from greenbeat.native.language import NativeFunction, Static, shared_functions, statics
     from greenbeat.native.targets import Machine, compile_for
     from greenbeat.native.unit import Unit
 
     name: str = plan["unit"]
-    shard: int = plan["shard"]
     machine = Machine(**plan["machine"])
     compile_for(machine.triple)
     for module in plan["modules"]:
@@ -53,14 +49,14 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     unseen = {m for m in sys.modules if m.startswith(packages)} - set(plan["seen"])
     if unseen:
         raise BuildError(f"imported in a way the engine's key cannot know of: {', '.join(sorted(unseen))}")
-    units = [UnitPlan(u["name"], tuple(u["modules"]), u["shards"]) for u in plan["units"]]
+    units = [UnitPlan(u["name"], tuple(u["modules"])) for u in plan["units"]]
 
     def owns(module: str) -> bool:
         return owner(units, module) == name
 
     functions = [f for f in shared_functions if f.module.startswith(packages)]
     variables = [s for s in statics if s.module.startswith(packages)]
-    items: "list[NativeFunction | Static]" = [*functions, *variables]
+    items: list[NativeFunction | Static] = [*functions, *variables]
     symbols: dict[str, str] = {}
     for item in items:
         if item.symbol in symbols:
@@ -68,30 +64,10 @@ def compile_unit(plan: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         symbols[item.symbol] = item.module
     own = [f for f in functions if owns(f.module)]
     places = [s for s in variables if owns(s.module)]
-    options: dict[str, Any] = {"checked": plan["checked"], "debug": plan["debug"]}
-    dealt = deal(places, next(u.shards for u in units if u.name == name))
-    options["linked"] = {f.symbol: number == shard for number, part in enumerate(dealt) for f in part}
-    if shard > 0:
-        unit = Unit(name, dealt[shard], owns=lambda module: False, **options)
-        return {"functions": {}, "addresses": []}, compile_text(unit.text(), machine)
-    unit = Unit(name, [*own, *places], owns=owns, **options)
-    for function in dealt[0] if dealt else ():
-        unit.reference(function)
+    unit = Unit(name, [*own, *places], owns=owns, checked=plan["checked"], debug=plan["debug"])
     data = compile_text(unit.text(), machine)
     exported = {f.symbol: [_name(p) for p in (f.type.returns, *f.type.params)] for f in own if f.exported}
     return {"functions": exported, "addresses": [s.symbol for s in places]}, data
-
-
-def deal(variables: "list[Static]", shards: int) -> "list[list[NativeFunction]]":
-    """Share out the functions that tables name, a pack of cards; the first shard has everything else besides."""
-    from greenbeat.native.language import NativeFunction
-
-    if shards == 1:
-        return []
-    values = [v.initial for v in variables if isinstance(v.initial, list)]
-    functions = {f.symbol: f for items in values for f in items if isinstance(f, NativeFunction)}
-    cards = [f for f in functions.values() if not f.shared and not f.exported]
-    return [cards[shard::shards] for shard in range(shards)]
 
 
 def _name(kind: Any) -> str:
