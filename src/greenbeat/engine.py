@@ -27,8 +27,8 @@ MODULES = [
     "greenbeat.runtime.frames",
 ]
 
-# The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the build
-# took two thirds of the time, but thousands of symbols between the objects tripled the time of every start.
+# The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the
+# build took two thirds of the time, but thousands of symbols between the objects tripled the time of every start.
 UNITS = [
     UnitPlan(
         "handlers", ("greenbeat.interpreter.handlers", "greenbeat.interpreter.calls", "greenbeat.interpreter.enter")
