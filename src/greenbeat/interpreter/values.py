@@ -183,6 +183,9 @@ def binary(v: ptr[Validator], opcode: u32) -> None:
     elif left_source != FROM_IMMEDIATE and from_last(v, right, right_source, real):
         side = SIDE_RIGHT
     step = stepped_by_last(v, left, left_source)
+    if (t.entries + right).kind == LOCAL and (t.entries + right).index + 1 == step:
+        # Both are the local's new value; the pair reads what it compares with before it writes that.
+        step = 0
     if step != 0:
         compared = t.stepped
         side = u32(SIDE_CONSTANT) if right_source == FROM_IMMEDIATE else u32(SIDE_LEFT)
