@@ -79,7 +79,8 @@ UNITS = [UnitPlan("handlers", ("toy.handlers",)), UnitPlan("core")]
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GREENBEAT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("GREENBEAT_DEBUG", raising=False)
+    for name in ("GREENBEAT_DEBUG", "GREENBEAT_CHECKED"):
+        monkeypatch.delenv(name, raising=False)
     for name, text in TOY.items():
         path = tmp_path / "toy" / name
         path.parent.mkdir(parents=True, exist_ok=True)
