@@ -29,3 +29,17 @@ def test_a_constant_compared_with_what_was_just_made(guest: Guest) -> None:
           (then (i32.const 1)) (else (i32.const 2)))))""")
     assert [program("i32", 1, each) for each in (3, 4, 5)] == [2, 2, 1]
     assert [program("i64", 9, each) for each in (3, 4, 5)] == [2, 1, 2]
+
+
+def test_a_stepped_local_compared_with_itself(guest: Guest) -> None:
+    """Both sides are the new value: the branch that does step and comparison must not read the old one."""
+    program = guest("""(module
+      (func (export "ne") (param i32) (result i32)
+        (if (result i32) (i32.ne (local.tee 0 (i32.add (local.get 0) (i32.const -1))) (local.get 0))
+          (then (i32.const 1)) (else (i32.const 2))))
+      (func (export "le") (param i64) (result i32)
+        (block (br_if 0 (i64.lt_u (local.tee 0 (i64.add (local.get 0) (i64.const 1))) (local.get 0)))
+          (return (i32.const 2)))
+        (i32.const 1)))""")
+    assert program("ne", 5) == 2
+    assert program("le", -1) == 2
