@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from greenbeat.api.table import Table
     from greenbeat.errors import CompileError, Exhausted, Frame, GreenbeatError, LinkError, Trap
     from greenbeat.native.types import f32, f64, i32, i64
+    from greenbeat.wasi.clocks import Clock, VirtualClock
+    from greenbeat.wasi.config import Wasi
+    from greenbeat.wasi.memoryfiles import Files
+    from greenbeat.wasi.process import Exit
+    from greenbeat.wasi.running import Result, run
+    from greenbeat.wasi.streams import INHERIT
     from greenbeat.wasm.description import (
         ExportType,
         FunctionType,
@@ -35,9 +41,12 @@ if TYPE_CHECKING:
 # Where each public name is, as (module, name there).
 _WHERE = {
     "Call": ("greenbeat.api.call", "Call"),
+    "Clock": ("greenbeat.wasi.clocks", "Clock"),
     "CompileError": ("greenbeat.errors", "CompileError"),
     "Exhausted": ("greenbeat.errors", "Exhausted"),
+    "Exit": ("greenbeat.wasi.process", "Exit"),
     "ExportType": ("greenbeat.wasm.description", "ExportType"),
+    "Files": ("greenbeat.wasi.memoryfiles", "Files"),
     "Frame": ("greenbeat.errors", "Frame"),
     "Func": ("greenbeat.api.function", "Function"),
     "Function": ("greenbeat.api.function", "Function"),
@@ -45,6 +54,7 @@ _WHERE = {
     "Global": ("greenbeat.api.globals", "Global"),
     "GlobalType": ("greenbeat.wasm.description", "GlobalType"),
     "GreenbeatError": ("greenbeat.errors", "GreenbeatError"),
+    "INHERIT": ("greenbeat.wasi.streams", "INHERIT"),
     "ImportType": ("greenbeat.wasm.description", "ImportType"),
     "Instance": ("greenbeat.api.instance", "Instance"),
     "Limits": ("greenbeat.api.limits", "Limits"),
@@ -52,14 +62,18 @@ _WHERE = {
     "Memory": ("greenbeat.api.memory", "Memory"),
     "MemoryType": ("greenbeat.wasm.description", "MemoryType"),
     "Module": ("greenbeat.api.module", "Module"),
+    "Result": ("greenbeat.wasi.running", "Result"),
     "Table": ("greenbeat.api.table", "Table"),
     "TableType": ("greenbeat.wasm.description", "TableType"),
     "Trap": ("greenbeat.errors", "Trap"),
     "ValueType": ("greenbeat.wasm.description", "ValueType"),
+    "VirtualClock": ("greenbeat.wasi.clocks", "VirtualClock"),
+    "Wasi": ("greenbeat.wasi.config", "Wasi"),
     "f32": ("greenbeat.native.types", "f32"),
     "f64": ("greenbeat.native.types", "f64"),
     "i32": ("greenbeat.native.types", "i32"),
     "i64": ("greenbeat.native.types", "i64"),
+    "run": ("greenbeat.wasi.running", "run"),
 }
 __version__ = "0.1.0"
 
@@ -79,10 +93,14 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "INHERIT",
     "Call",
+    "Clock",
     "CompileError",
     "Exhausted",
+    "Exit",
     "ExportType",
+    "Files",
     "Frame",
     "Func",
     "Function",
@@ -97,12 +115,16 @@ __all__ = [
     "Memory",
     "MemoryType",
     "Module",
+    "Result",
     "Table",
     "TableType",
     "Trap",
     "ValueType",
+    "VirtualClock",
+    "Wasi",
     "f32",
     "f64",
     "i32",
     "i64",
+    "run",
 ]

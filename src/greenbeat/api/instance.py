@@ -6,7 +6,7 @@ instance.exports["memory"].view[:4]
 """
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.api import bridge, linking
@@ -81,6 +81,7 @@ class Instance(bridge.Handle):
     module: "Module"
     limits: Limits
     _native: Any
+    _closing: Callable[[], None] | None = None
 
     def __new__(cls, *arguments: Any, **named: Any) -> "Instance":
         raise TypeError("instances are made by Module.instantiate")
@@ -106,6 +107,12 @@ class Instance(bridge.Handle):
         """
         if self._address:
             self._native.closed = 1
+        if self._closing is not None:
+            self._closing()
+
+    def on_close(self, closing: Callable[[], None]) -> None:
+        """Have something called when the instance is closed: its host gives back what it keeps for it."""
+        vars(self)["_closing"] = closing
 
     @property
     def closed(self) -> bool:

@@ -8,6 +8,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 UNLIMITED = (1 << 64) - 1
 LARGEST_STACK = 1 << 26
 SMALLEST_STACK = 1 << 12
+MOST_OPEN_FILES = 1 << 20
 NANOSECONDS = 1_000_000_000
 
 
@@ -46,6 +47,9 @@ class Limits:
         stack: bytes of the guest's own stack, at most 64 MiB.
         depth: how many calls from Python into guests may be waiting for each other.
         table: elements of one table.
+        open_files: descriptors that a WASI guest may have open at a time.
+        written_bytes: bytes that a WASI guest may write to files and streams in its life.
+        file_memory: bytes of a WASI guest's files in memory and of output that is kept, together.
 
     Sizes may be written as text: "64MiB".
 
@@ -59,6 +63,9 @@ class Limits:
     stack: int | str = "1MiB"
     depth: int = 256
     table: int = 10_000_000
+    open_files: int = 1024
+    written_bytes: int | str | None = None
+    file_memory: int | str | None = "1GiB"
 
     def __post_init__(self) -> None:
         if not SMALLEST_STACK <= self.stack_bytes <= LARGEST_STACK:
@@ -73,11 +80,26 @@ class Limits:
             raise ValueError(f"depth must be from 1 to 10,000: {self.depth}")
         if not 0 <= self.table <= UNLIMITED:
             raise ValueError(f"table must not be negative: {self.table}")
+        if not 3 <= self.open_files <= MOST_OPEN_FILES:
+            raise ValueError(f"open_files must be from 3 to {MOST_OPEN_FILES:,}: {self.open_files}")
+        for size, what in ((self.written_bytes, "written_bytes"), (self.file_memory, "file_memory")):
+            if size is not None:
+                parse_size(size, what)
 
     @property
     def memory_bytes(self) -> int:
         """The memory limit in bytes."""
         return UNLIMITED if self.memory is None else min(parse_size(self.memory, "memory"), UNLIMITED)
+
+    @property
+    def written_limit(self) -> int | None:
+        """How many bytes may be written to files and streams."""
+        return None if self.written_bytes is None else parse_size(self.written_bytes, "written_bytes")
+
+    @property
+    def file_memory_bytes(self) -> int | None:
+        """How many bytes files in memory and kept output may take."""
+        return None if self.file_memory is None else parse_size(self.file_memory, "file_memory")
 
     @property
     def stack_bytes(self) -> int:

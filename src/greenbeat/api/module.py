@@ -14,6 +14,7 @@ from greenbeat.wasm.reader import MALFORMED, Failure
 
 if TYPE_CHECKING:
     from greenbeat.api.instance import Instance
+    from greenbeat.wasi.config import Wasi
 
 _MODULE = 5  # the kind of resource in greenbeat.runtime.groups
 
@@ -98,13 +99,21 @@ class Module(bridge.Handle):
         """The contents of the custom sections with a name."""
         return list(self.description.custom_sections(name))
 
-    def instantiate(self, imports: Mapping[str, Any] | None = None, *, limits: Limits | None = None) -> "Instance":
+    def instantiate(
+        self,
+        imports: Mapping[str, Any] | None = None,
+        *,
+        wasi: "Wasi | None" = None,
+        limits: Limits | None = None,
+    ) -> "Instance":
         """Make an instance and run its start function.
 
         Args:
             imports: by module name, then by name: callables, `Function`, `Memory`, `Table`, `Global` objects, numbers
             for
                 constant globals. An `Instance` or its `exports` may stand for a whole module.
+            wasi: what a WASI program gets to see of the world; the functions of WASI that it imports are given to it.
+                `wasi.start(instance)` then runs a command; a library has been initialized.
             limits: what the instance may use.
 
         Raises:
@@ -112,6 +121,8 @@ class Module(bridge.Handle):
             Exhausted: a limit does not let it start.
             Trap: a segment does not fit, or the start function trapped.
         """
+        if wasi is not None:
+            return wasi.instantiate(self, imports or {}, limits or Limits())
         from greenbeat.api.instance import instantiate
 
         return instantiate(self, imports or {}, limits or Limits())

@@ -236,6 +236,13 @@ def this_thread() -> ptr[Thread]:
 
 
 @export
+def current_task() -> ptr[Task]:
+    """The task that the calling thread runs, or would run; null when there is no memory for one."""
+    thread = this_thread()
+    return thread.task if thread is not None else cast(ptr[Task], 0)
+
+
+@export
 def forget_other_threads() -> None:
     """In a forked child: only this thread exists, and nothing of the others runs any more."""
     own = this_thread()
