@@ -74,6 +74,8 @@ class Crossing(ABC):
 
 
 class GreenbeatCrossing(Crossing):
+    """Greenbeat, through its Python API."""
+
     name = "greenbeat"
 
     def instantiate(self, module: bytes) -> tuple[Callable[[int, int], int], Callable[[int], int]]:
@@ -88,6 +90,8 @@ class GreenbeatCrossing(Crossing):
 
 
 class Wasm3Crossing(Crossing):
+    """wasm3, through pywasm3."""
+
     name = "pywasm3"
 
     def instantiate(self, module: bytes) -> tuple[Callable[[int, int], int], Callable[[int], int]]:
@@ -104,6 +108,8 @@ class Wasm3Crossing(Crossing):
 
 
 class WasmtimeCrossing(Crossing):
+    """wasmtime, through wasmtime-py."""
+
     name = "wasmtime"
 
     def instantiate(self, module: bytes) -> tuple[Callable[[int, int], int], Callable[[int], int]]:

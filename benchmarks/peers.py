@@ -76,6 +76,8 @@ class Peer(ABC):
 
 
 class Greenbeat(Peer):
+    """Greenbeat itself."""
+
     name = "greenbeat"
     package = "greenbeat"
 
@@ -93,6 +95,8 @@ class Greenbeat(Peer):
 
 
 class Wasm3(Peer):
+    """wasm3, through pywasm3."""
+
     name = "pywasm3"
     package = "wasm3"
 
@@ -115,6 +119,8 @@ class Wasm3(Peer):
 
 
 class Pwasm(Peer):
+    """pwasm, which makes Python source of a module."""
+
     name = "pwasm"
     package = "pwasm"
     slow = True

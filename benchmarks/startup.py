@@ -94,6 +94,8 @@ class Starter(ABC):
 
 
 class GreenbeatStarter(Starter):
+    """Greenbeat itself."""
+
     name = "greenbeat"
 
     def prepare(self) -> None:
@@ -111,6 +113,8 @@ class GreenbeatStarter(Starter):
 
 
 class WasmtimeStarter(Starter):
+    """wasmtime with Cranelift."""
+
     name = "wasmtime"
     peer: ClassVar[type[Wasmtime]] = Wasmtime
 
@@ -144,11 +148,15 @@ class WasmtimeStarter(Starter):
 
 
 class WinchStarter(WasmtimeStarter):
+    """wasmtime with its baseline compiler."""
+
     name = "wasmtime-winch"
     peer = Winch
 
 
 class PulleyStarter(WasmtimeStarter):
+    """wasmtime with its interpreter."""
+
     name = "wasmtime-pulley"
     peer = Pulley
 
