@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import Command
+from .command import Command, process
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,47 @@ def test_imports(greenbeat: Command, tmp_path: Path) -> None:
     outcome = greenbeat("run", path)
     assert outcome.status == 126
     assert 'the module needs (import "env" "log" (func (param i32)))' in outcome.err
-    path.write_text(
-        '(module (import "wasi_snapshot_preview1" "proc_exit" (func (param i32))) (func (export "_start")))'
-    )
-    outcome = greenbeat("run", path)
-    assert outcome.status == 126
-    assert "this is a WASI program (it imports wasi_snapshot_preview1.proc_exit)" in outcome.err
+
+
+WASI_PROGRAM = r"""
+(module
+  (import "wasi_snapshot_preview1" "args_sizes_get" (func $sizes (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "environ_sizes_get" (func $variables (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_prestat_get" (func $directory (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\10\00\00\00\06\00\00\00")
+  (data (i32.const 16) "hello\n")
+  (func (export "_start")
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (drop (call $sizes (i32.const 32) (i32.const 36)))
+    (drop (call $variables (i32.const 40) (i32.const 44)))
+    (call $exit (i32.add (i32.load (i32.const 32)) (i32.add
+      (i32.mul (i32.const 10) (i32.load (i32.const 40)))
+      (i32.mul (i32.const 100) (i32.eqz (call $directory (i32.const 3) (i32.const 48))))))))
+  (func (export "leave") (call $exit (i32.const 3))))
+"""
+
+
+def test_a_wasi_program_gets_what_the_command_line_names(tmp_path: Path) -> None:
+    path = tmp_path / "program.wat"
+    path.write_text(WASI_PROGRAM)
+
+    def run(*words: object) -> tuple[int, bytes, bytes]:
+        running = process("run", path, *words)
+        out, err = running.communicate(timeout=20)
+        return running.returncode, out, err
+
+    assert run() == (1, b"hello\n", b"")
+    assert run("a", "--", "-b") == (3, b"hello\n", b"")
+    assert run("--env", "A=1", "--env", "B=", "--dir", tmp_path) == (121, b"hello\n", b"")
+    assert run("--invoke", "leave") == (3, b"", b"")
+
+
+def test_wrong_options_of_wasi(greenbeat: Command, program: Path) -> None:
+    assert "argument --dir: /missing is no directory" in greenbeat("run", program, "--dir", "/missing::/").err
+    assert "argument --env: expected NAME=VALUE, not 'A'" in greenbeat("run", program, "--env", "A").err
 
 
 def test_files_that_cannot_be_run(greenbeat: Command, tmp_path: Path) -> None:

@@ -1,20 +1,24 @@
-"""`greenbeat run`: call one function of a module that imports nothing, and print its results."""
+"""`greenbeat run`: call one function of a module and print its results, or run a WASI program.
+
+A module may import WASI's functions, nothing else. If it does, it gets the process's own standard streams, and the
+directories and variables that the command line names; `_start` then takes the arguments as texts.
+"""
 
 import argparse
 import difflib
 import sys
 from collections.abc import Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from greenbeat.cli.arguments import Parser, fuel, guest_value, seconds, shown, size, text
+from greenbeat.cli.arguments import Parser, checked, fuel, guest_value, seconds, shown, size, text
 from greenbeat.cli.failures import FAILED, NOT_RUNNABLE, TIMED_OUT, USAGE, CommandError
 from greenbeat.cli.files import load, shown_name
 from greenbeat.cli.terminal import Paint, safe
 
 if TYPE_CHECKING:
-    from greenbeat import Frame, Function, Instance, Module
+    from greenbeat import Frame, Function, Limits, Module, Wasi
 
-_WASI = ("wasi_snapshot_preview1", "wasi_unstable")
 _FRAMES_SHOWN = 12
 _NAMES_SHOWN = 20
 
@@ -36,21 +40,58 @@ def parser() -> Parser:
     options.add_argument("--fuel", metavar="N", type=fuel, help="stop after about N instructions")
     options.add_argument("--timeout", metavar="S", type=seconds, help="stop after S seconds")
     options.add_argument("--memory", metavar="SIZE", type=size, help='the most linear memory, such as "64MiB"')
+    options.add_argument(
+        "--dir",
+        metavar="HOST[::GUEST]",
+        type=_directory,
+        action="append",
+        default=[],
+        help="for WASI: a directory that the program may use, and what it is called there",
+    )
+    options.add_argument(
+        "--env", metavar="NAME=VALUE", type=_variable, action="append", default=[], help="for WASI: a variable"
+    )
     return options
+
+
+def _split(word: str, separator: str) -> tuple[str, str]:
+    first, found, second = word.partition(separator)
+    return first, second if found else first
+
+
+@checked
+def _directory(word: str) -> tuple[str, str]:
+    host, guest = _split(word, "::")
+    if not Path(host).is_dir():
+        raise ValueError(f"{host} is no directory")
+    return guest, host
+
+
+@checked
+def _variable(word: str) -> tuple[str, str]:
+    if "=" not in word[1:]:
+        raise ValueError(f"expected NAME=VALUE, not {word!r}")
+    return _split(word, "=")
 
 
 def main(options: argparse.Namespace) -> int:
     """Run it."""
-    from greenbeat import Exhausted, Trap
+    from greenbeat import Exhausted, Exit, LinkError, Trap
 
     module = load(options.file)
     where = shown_name(options.file)
-    _refuse_imports(module, where)
+    wasi = _wasi(module, options, where)
     name = _function_name(module, options.invoke, where)
     try:
-        instance = _instantiate(module, options)
+        instance = module.instantiate(wasi=wasi, limits=_limits(options))
+        if wasi is not None and name == "_start":
+            return wasi.start(instance)
         function: Function = instance.exports[name]
         results = _call(function, _values(function, options.arguments))
+    except Exit as end:
+        return end.code
+    except LinkError as error:
+        raise CommandError(f"{where}: {safe(str(error))}", NOT_RUNNABLE) from None
     except Trap as trap:
         raise CommandError(f"{where}: trap: {safe(trap.kind)}{_backtrace(trap.backtrace)}", FAILED) from None
     except Exhausted as end:
@@ -63,21 +104,26 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_imports(module: "Module", where: str) -> None:
-    """There is nothing to import here."""
+def _wasi(module: "Module", options: argparse.Namespace, where: str) -> "Wasi | None":
+    """What a module that imports WASI gets; there is nothing else to import here."""
+    from greenbeat import INHERIT, Wasi
+    from greenbeat.wasi.unstable import MODULES
+
+    others = [entry for entry in module.imports if entry.module not in MODULES]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        message = f"the module needs {others[0]}{more}, and `greenbeat run` has nothing to give it"
+        raise CommandError(f"{where}: {message}: instantiate it from Python, with Module.instantiate", NOT_RUNNABLE)
     if not module.imports:
-        return
-    first, more = module.imports[0], len(module.imports) - 1
-    wasi = next((i for i in module.imports if i.module in _WASI), None)
-    if wasi is not None:
-        imported = f"{safe(wasi.module)}.{safe(wasi.name)}"
-        message = f"this is a WASI program (it imports {imported}), and Greenbeat has no WASI yet"
-        raise CommandError(f"{where}: {message}", NOT_RUNNABLE)
-    others = f" and {more} more" if more else ""
-    raise CommandError(
-        f"{where}: the module needs {first}{others}, and `greenbeat run` has nothing to give it: "
-        "instantiate it from Python, with Module.instantiate",
-        NOT_RUNNABLE,
+        return None
+    program = module.name or "program" if options.file == "-" else PurePath(options.file).name
+    return Wasi(
+        [program, *options.arguments],
+        env=dict(options.env),
+        stdin=INHERIT,
+        stdout=INHERIT,
+        stderr=INHERIT,
+        dirs=dict(options.dir),
     )
 
 
@@ -109,13 +155,13 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(safe, names[:_NAMES_SHOWN])) + more
 
 
-def _instantiate(module: "Module", options: argparse.Namespace) -> "Instance":
+def _limits(options: argparse.Namespace) -> "Limits":
     from greenbeat import Limits
 
     memory = options.memory
     if memory is not None and memory.isdecimal():
         memory = int(memory)
-    return module.instantiate(limits=Limits(memory=memory, seconds=options.timeout, fuel=options.fuel))
+    return Limits(memory=memory, seconds=options.timeout, fuel=options.fuel)
 
 
 def _values(function: "Function", words: Sequence[str]) -> list[int | float]:
