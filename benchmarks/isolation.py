@@ -74,6 +74,6 @@ def _serve(pipe: Connection, factory: Callable[[], object]) -> None:
             if served is None:
                 served = factory()
             answer = (True, getattr(served, method)(*arguments))
-        except Exception as error:  # noqa: BLE001  (whatever it is, the other side reports it)
+        except Exception as error:
             answer = (False, "".join(traceback.format_exception_only(error)).strip().splitlines()[0])
         pipe.send(answer)
