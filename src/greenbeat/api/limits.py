@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 from greenbeat.api.checks import described, shown, whole
 
@@ -29,7 +28,8 @@ def parse_size(size: int | str, what: str) -> int:
             raise ValueError(f"{what}: {shown(size)} is no size; write it like 65536, '64MiB' or '1GB'")
         if len(match[1]) > _MOST_DIGITS:
             raise ValueError(f"{what}: a number of {len(match[1])} digits is no size")
-        return int(Fraction(match[1]) * _UNITS[match[2].lower()])
+        before, _, behind = match[1].partition(".")
+        return int(before + behind) * _UNITS[match[2].lower()] // 10 ** len(behind)
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{what} must be an int or a str, not {described(size)}")
     if size < 0:
