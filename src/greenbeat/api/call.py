@@ -1,9 +1,11 @@
 """`greenbeat.Call`: a call that runs a little at a time.
 
-call = instance.exports.work.start(1)
-while not call.done:
-call.resume(fuel=10_000)
-call.result
+    call = instance.exports.work.start(1)
+    while not call.done:
+        call.resume(fuel=10_000)
+    call.result
+
+Between two resumptions other calls may run, of the same instance too.
 """
 
 from typing import TYPE_CHECKING, Any

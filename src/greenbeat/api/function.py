@@ -1,8 +1,10 @@
 """`greenbeat.Function`: what a guest exports, and what a host gives to guests. The type and its call are native code.
 
-add = instance.exports.add
-add(2, 40)                                   integers come back signed, several results as a tuple
-twice = gb.Function(lambda x: 2 * x, ["i32"], ["i32"])
+    add = instance.exports.add
+    add(2, 40)
+    twice = gb.Function(lambda x: 2 * x, ["i32"], ["i32"])
+
+Integers come back signed, several results as a tuple.
 """
 
 import ctypes

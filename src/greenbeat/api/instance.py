@@ -1,8 +1,10 @@
 """`greenbeat.Instance`: a module come to life.
 
-with module.instantiate({"env": {"log": print}}) as instance:
-instance.exports.add(2, 40)
-instance.exports["memory"].view[:4]
+    with module.instantiate({"env": {"log": print}}) as instance:
+        instance.exports.add(2, 40)
+        instance.exports["memory"].view[:4]
+
+At the end of the block it is closed, and takes no more calls.
 """
 
 import ctypes

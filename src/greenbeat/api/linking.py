@@ -1,12 +1,14 @@
 """Imports: what is given for each, whether it fits, and which groups come to depend on each other.
 
-the import     what may be given                              the groups
-func           a Function of exactly that type                 merged if references can flow through it, else kept
-any other callable                              the callable belongs to the new instance's group
-memory         a Memory that is large enough                   kept
-table          a Table of the same element type                merged
-global         a Global of the same type                       merged if it holds references, else kept
-a number (constants only)                       a new global of the new group
+    the import     what may be given                   the groups
+    func           a Function of exactly that type     merged if references can flow through it, else kept
+                   any other callable                  the callable belongs to the new instance's group
+    memory         a Memory that is large enough       kept
+    table          a Table of the same element type    merged
+    global         a Global of the same type           merged if it holds references, else kept
+                   a number (constants only)           a new global of the new group
+
+What groups are is told in `greenbeat.runtime.groups`.
 """
 
 from collections.abc import Mapping

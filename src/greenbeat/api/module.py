@@ -117,8 +117,7 @@ class Module(bridge.Handle):
 
         Args:
             imports: by module name, then by name: callables, `Function`, `Memory`, `Table`, `Global` objects, numbers
-            for
-                constant globals. An `Instance` or its `exports` may stand for a whole module.
+                for constant globals. An `Instance` or its `exports` may stand for a whole module.
             wasi: what a WASI program gets to see of the world; the functions of WASI that it imports are given to it.
                 `wasi.start(instance)` then runs a command; a library has been initialized.
             limits: what the instance may use.

@@ -1,8 +1,10 @@
 """`greenbeat.Table`: a table of functions or of Python objects, as a sequence that can grow.
 
-table = gb.Table("externref", 10)
-table[0] = {"any": "object"}
-table[0]
+    table = gb.Table("externref", 10)
+    table[0] = {"any": "object"}
+    table[0]
+
+An element that is null is None.
 """
 
 import ctypes
