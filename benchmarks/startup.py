@@ -5,10 +5,10 @@
 
 Three figures for each module that is installed: loading it (decoding, validating, and whatever the engine compiles
 ahead of the first call); a whole run of the command from its bytes to its output; and a whole process that does so, as
-a shell would start it. An engine that translates functions when they are first called has little to do in the first, and
-does it in the second. Wall time, because a compiler that uses several processors does so for the sake of it; every run
-is a process of its own, whose start and imports count in the third figure only. There WAMR is its program `iwasm`, from
-`GREENBEAT_IWASM` or the search path, and wasmtime is its package in a process of Python's.
+a shell would start it. An engine that translates functions when they are first called has little to do in the first,
+and does it in the second. Wall time, because a compiler that uses several processors does so for the sake of it; every
+run is a process of its own, whose start and imports count in the third figure only. There WAMR is its program `iwasm`,
+from `GREENBEAT_IWASM` or the search path, and wasmtime is its package in a process of Python's.
 """
 
 import argparse

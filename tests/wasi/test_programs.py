@@ -59,7 +59,7 @@ chance: 1
 @pytest.mark.parametrize("place", ["host", "memory"])
 def test_posix(place: str, tmp_path: Path) -> None:
     given = {"dirs": {"/work": tmp_path}} if place == "host" else {"files": {"work/": b""}}
-    result = gb.run(PROGRAMS / "posix.wasm", ["/work"], env={"GREETING": "good day"}, **given)  # type: ignore[arg-type]
+    result = gb.run(PROGRAMS / "posix.wasm", ["/work"], env={"GREETING": "good day"}, **given)
     assert result.stdout.decode().splitlines() == POSIX.splitlines()
     assert (result.stderr, result.exit_code) == (b"good day\n", 7)
     if place == "memory":
