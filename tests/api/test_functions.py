@@ -73,8 +73,8 @@ def test_out_of_range(exports: Any, name: str, value: int) -> None:
         ("i64", 1.5, "an int"),
         ("f64", "x", "a float"),
         ("f32", None, "a float"),
-        ("func", print, "a Function or None"),
-        ("func", 1, "a Function or None"),
+        ("func", print, "a greenbeat.Function or None"),
+        ("func", 1, "a greenbeat.Function or None"),
     ],
 )
 def test_wrong_type(exports: Any, name: str, value: object, wanted: str) -> None:

@@ -95,7 +95,7 @@ def test_close_while_it_runs(make: Make) -> None:
     [
         ({}, 'no module "env" among the imports'),
         ({"env": {}}, "nothing of that name"),
-        ({"env": 3}, "a int in place of the module's names"),
+        ({"env": 3}, "int 3 in place of the module's names"),
         ({"env": {"it": 3}}, "int 3"),
         ({"env": {"it": gb.Function(lambda: None, [], [])}}, r"\(func\)"),
     ],
@@ -106,6 +106,12 @@ def test_link_errors(imports: Any, found: str) -> None:
         module.instantiate(imports)
     error = caught.value
     assert (error.module, error.name, error.expected) == ("env", "it", "(func (param i32) (result i64))")
+
+
+def test_a_number_for_a_mutable_global() -> None:
+    module = gb.Module.from_wat('(module (import "env" "it" (global (mut i32))))')
+    with pytest.raises(gb.LinkError, match=r"found int 3: a mutable global must be a greenbeat\.Global"):
+        module.instantiate({"env": {"it": 3}})
 
 
 def test_memory_imports(make: Make) -> None:

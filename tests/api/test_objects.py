@@ -153,7 +153,7 @@ def test_table(make: Make) -> None:
     with pytest.raises(IndexError):
         table[-6] = None
     for wrong in (3, print):
-        with pytest.raises(TypeError, match="a Function or None"):
+        with pytest.raises(TypeError, match="a greenbeat.Function or None"):
             table[0] = wrong
     assert repr(table) == "<greenbeat.Table of 5 funcref>"
 

@@ -24,6 +24,7 @@ from greenbeat.api.table import Table
 from greenbeat.api.values import is_reference, is_subtype, passes_references, write
 from greenbeat.errors import LinkError
 from greenbeat.wasm.description import (
+    ExternType,
     FunctionType,
     GlobalType,
     ImportType,
@@ -49,7 +50,7 @@ def resolve(group: Any, wanted: tuple[ImportType, ...], imports: Mapping[str, An
         given = _given(entry, imports)
         address = _address(group, entry, given)
         if address is None:
-            raise _error(entry, _described(given))
+            raise _error(entry, _described(given, entry.type))
         addresses.append(address)
     return addresses
 
@@ -70,7 +71,7 @@ def _given(entry: ImportType, imports: Mapping[str, Any]) -> Any:
     except KeyError:
         raise _error(entry, "nothing of that name") from None
     except TypeError:
-        raise _error(entry, f"a {type(namespace).__name__} in place of the module's names") from None
+        raise _error(entry, f"{described(namespace, 60)} in place of the module's names") from None
 
 
 def _address(group: Any, entry: ImportType, given: Any) -> int | None:
@@ -144,7 +145,7 @@ def _global(group: Any, entry: ImportType, wanted: GlobalType, given: Any) -> in
     return address
 
 
-def _described(given: Any) -> str:
+def _described(given: Any, wanted: ExternType) -> str:
     """What was given, for a message."""
     if isinstance(given, Function | Memory | Table | Global):
         size = ""
@@ -153,7 +154,9 @@ def _described(given: Any) -> str:
         elif isinstance(given, Table):
             size = f" of {len(given)} elements"
         return f"{given.type}{size}"
-    return described(given, 60)
+    mutable = isinstance(wanted, GlobalType) and wanted.mutable
+    hint = ": a mutable global must be a greenbeat.Global" if mutable and isinstance(given, int | float) else ""
+    return f"{described(given, 60)}{hint}"
 
 
 __all__ = ["resolve"]

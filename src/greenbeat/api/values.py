@@ -119,9 +119,9 @@ def mismatch(what: str, kind: int, value: object, cause: BaseException | None = 
     else:
         nullable = " or None" if kind & valuetypes.NULLABLE else ""
         concrete = python_type(kind) is _function_class
-        wanted = f"a Function of this type{nullable}" if concrete else "an object other than None"
+        wanted = f"a greenbeat.Function of this type{nullable}" if concrete else "an object other than None"
         if name == "funcref":
-            wanted = f"a Function{nullable}"
+            wanted = f"a greenbeat.Function{nullable}"
     return TypeError(f"{what} must be {wanted} ({name}), not {described(value)}")
 
 

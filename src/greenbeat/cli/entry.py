@@ -26,13 +26,14 @@ def parser() -> Parser:
     listed = "\n".join(f"  {name:{width}}  {about}" for name, about in COMMANDS.items())
     top = Parser(
         prog="greenbeat",
+        usage="%(prog)s [--help] [--version] COMMAND ...",
         description="Run WebAssembly, and look into it.",
         epilog=f"commands:\n{listed}\n\n`greenbeat COMMAND --help` tells more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"greenbeat {__version__}")
-    top.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="one of the commands below")
-    top.add_argument("rest", metavar="...", nargs=argparse.REMAINDER, help="its options and arguments")
+    top.add_argument("command", metavar="COMMAND", choices=COMMANDS, help=argparse.SUPPRESS)
+    top.add_argument("rest", metavar="...", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return top
 
 

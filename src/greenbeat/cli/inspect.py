@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from greenbeat.wasm.description import Description
 
 _LARGEST_SHOWN = 10
+_EXAMPLES = """\
+examples:
+  greenbeat inspect app.wasm
+  greenbeat inspect app.wasm --function main
+  greenbeat inspect app.wasm --cells 12
+  greenbeat inspect app.wasm --json"""
 
 
 def parser() -> Parser:
@@ -24,6 +30,8 @@ def parser() -> Parser:
     options = Parser(
         prog="greenbeat inspect",
         description="Show what is in a WebAssembly module: types, imports, exports, sections, functions.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_argument("file", metavar="FILE", help="a module, binary (.wasm) or text (.wat); - is stdin")
     what = options.add_mutually_exclusive_group()

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 _FRAMES_SHOWN = 12
 _NAMES_SHOWN = 20
+_MORE = """\
+examples:
+  greenbeat run fib.wasm 30
+  greenbeat run numbers.wat --invoke divide 0x54 -2 --timeout 1 --fuel 1_000_000
+  greenbeat run app.wasm --dir data::/data:ro --env LANG=C -- --verbose
+
+Integers may be hexadecimal and negative, floats may be inf, nan or hexadecimal:
+-0x2A, 0x1.8p3. Exit status: 0; 1 if the guest trapped or ran out of something;
+2 for a wrong command line; 124 after the time limit; 126 and 127 if the file
+cannot be run or is not there; 130 after Ctrl-C. A WASI program has its own."""
 _READ_ONLY = ":ro"
 
 
@@ -28,10 +38,9 @@ def parser() -> Parser:
     """The command's options."""
     options = Parser(
         prog="greenbeat run",
-        description="Call a function of a WebAssembly module and print its results, one a line.",
-        epilog="Integers may be hexadecimal and negative, floats may be inf, nan or hexadecimal: -0x2A, 0x1.8p3. "
-        "Exit status: 0; 1 if the guest trapped or ran out of something; 2 for a wrong command line; 124 after the "
-        "time limit; 126 and 127 if the file cannot be run or is not there; 130 after Ctrl-C.",
+        description="Call a function of a WebAssembly module and print its results, one a line; or run a WASI program.",
+        epilog=_MORE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_argument("file", metavar="FILE", help="a module, binary (.wasm) or text (.wat); - is stdin")
     options.add_argument("arguments", metavar="ARGS", nargs="*", default=[], type=text, help="the function's arguments")
