@@ -44,7 +44,7 @@ from greenbeat.runtime.pythonapi import (
     PyLong_FromLongLong,
     PyNumber_Index,
 )
-from greenbeat.wasm.valuetypes import ABSTRACT, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
+from greenbeat.wasm.valuetypes import ABSTRACT, EXN, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
 
 
 @native
@@ -68,6 +68,8 @@ def reference_to_slot(kind: u32, item: ptr[Object], slot: ptr[u64], group: ptr[G
     if item == none_object[0]:
         slot[0] = 0
         return kind & NULLABLE != 0
+    if kind & (ABSTRACT | HEAP_MASK) == ABSTRACT | EXN:
+        return False
     if holds_objects(kind):
         slot[0] = cast(u64, item)
         return retain(group, item)
