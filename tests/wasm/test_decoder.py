@@ -7,8 +7,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from greenbeat.wasm import limits
 from greenbeat.wasm.text import TextError, assemble

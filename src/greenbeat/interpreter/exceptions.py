@@ -1,7 +1,7 @@
-"""Throwing: an exception is made, the frames are walked outward to the first clause that takes it, and the guest goes on there.
+"""Throwing: an exception is made, and the frames are walked outward to the first clause that takes it.
 
-A `try_table` costs nothing until something is thrown: its clauses are a table beside the function's cells (`Catch` in the
-layout). An exception is a Python `bytes` object, so that references to it live as those to any object of the host do:
+A `try_table` costs nothing until something is thrown: its clauses are a table beside the function's cells (`Catch` in
+the layout). An exception is a Python `bytes` object, so that references to it live as those to other objects do:
 
     │ tag │ value 0 │ value 1 │ ...         8 bytes each
 
@@ -84,10 +84,11 @@ def catch_at(function: ptr[Function], ip: ptr[u8], instance: ptr[Instance], tag:
 
 @native(shared=True, noinline=True)
 def unwind(task: ptr[Task], exception: ptr[Object]) -> u32:
-    """Find who catches an exception, which is owned, thrown where the task is; 1 if somebody does: the task is there then.
+    """Find who catches an exception, which is owned and thrown where the task is.
 
     Returns:
-        0 if nobody does up to the call that Python made; the task has the exception then. 2 with MemoryError.
+        1 if somebody does; the task is there then. 0 if nobody does up to the call that Python made; the task has the
+        exception then. 2 with MemoryError.
     """
     contents = PyBytes_AsString(exception)
     tag = load(ptr[Tag], contents)

@@ -123,7 +123,7 @@ class Translation:
     # When a cell's instruction is looked for: the offset of a byte of the cell (else -1), and what was found so far.
     watched: i64
     found: ptr[u8]
-    # Clauses of the `try_table`s that are open, and of those that are closed, innermost first; where the last one begins.
+    # Clauses of the open `try_table`s, and of the closed ones from the innermost outward; where the newest one's begin.
     open: ptr[Catch]
     closed: ptr[Catch]
     open_catches: u32

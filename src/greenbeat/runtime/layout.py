@@ -70,8 +70,8 @@ class SignatureType:
 class Catch:
     """A clause of a `try_table`: an exception thrown by the cells from `start` to `end` goes on at `landing`.
 
-    All three are byte offsets from the function's entry. The exception's values go to slots from `slot` on (a byte offset
-    from the frame's base), followed by the exception itself if the clause wants the reference. `tag` may be ANY_TAG.
+    All three are byte offsets from the function's entry. The exception's values go to slots from `slot` on (a byte
+    offset from the frame's base), followed by the exception itself if the clause wants it. `tag` may be ANY_TAG.
     """
 
     start: u32

@@ -253,7 +253,8 @@ class Description:
     @cached_property
     def tags(self) -> tuple[TagType, ...]:
         """The types of all tags, imported ones first."""
-        signatures = (ctypes.c_uint64 * self.module.tag_count).from_address(self.module.tags or 0) if self.module.tag_count else ()
+        count = self.module.tag_count
+        signatures = (ctypes.c_uint64 * count).from_address(self.module.tags) if count else ()
         return tuple(TagType(function_type_at(signature).params) for signature in signatures)
 
     def _extern_type(self, kind: int, index: int) -> ExternType:

@@ -7,8 +7,7 @@ import struct
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from greenbeat.wasm.text.numbers import F32, F64, FloatFormat, parse_float, parse_signless, parse_unsigned
 
