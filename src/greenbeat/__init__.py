@@ -1,4 +1,4 @@
-"""Greenbeat: WebAssembly and typed Python kernels at native speed.
+"""Greenbeat: WebAssembly in Python, sandboxed, metered, and a piece at a time.
 
     import greenbeat as gb
 

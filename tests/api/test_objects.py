@@ -115,7 +115,7 @@ def test_memory_of_the_host() -> None:
     with pytest.raises(gb.Exhausted):
         memory.grow(1)
     for bad in ((5, 4), (-1, None), (65537, None)):
-        with pytest.raises(ValueError, match="65536 are possible"):
+        with pytest.raises(ValueError, match="0 <= minimum <= maximum <= 65536"):
             gb.Memory(*bad)
     assert str(gb.Memory(0, is_64=True).type) == "(memory i64 0)"
     with pytest.raises(ReferenceError):
@@ -166,7 +166,7 @@ def test_table_of_the_host() -> None:
     assert table.grow(1, "x") == 2 and table[2] == "x"
     with pytest.raises(TypeError):
         gb.Table("i32", 1)
-    with pytest.raises(ValueError, match="4 to 3 elements"):
+    with pytest.raises(ValueError, match="4 up to 3 elements"):
         gb.Table("funcref", 4, 3)
 
 

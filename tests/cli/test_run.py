@@ -1,5 +1,6 @@
 """`greenbeat run`: what it calls, what it prints, and how it ends."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,42 @@ def test_a_wasi_program_gets_what_the_command_line_names(tmp_path: Path) -> None
     assert run("--invoke", "leave") == (3, b"", b"")
 
 
+READING_PROGRAM = r"""
+(module
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (import "wasi_snapshot_preview1" "path_create_directory" (func $make (param i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "\40\00\00\00\40\00\00\00")
+  (data (i32.const 16) "new")
+  (func (export "_start")
+    (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 4)))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (call $exit (call $make (i32.const 3) (i32.const 16) (i32.const 3)))))
+"""
+
+
+def test_standard_input_and_directories_to_be_read_only(tmp_path: Path) -> None:
+    path, data = tmp_path / "program.wat", tmp_path / "data"
+    path.write_text(READING_PROGRAM)
+    data.write_bytes(b"from a file")
+
+    def run(*words: object) -> tuple[int, bytes, bytes]:
+        running = process("run", path, *words, stdin=subprocess.PIPE)
+        out, err = running.communicate(b"from a pipe", timeout=20)
+        return running.returncode, out, err
+
+    assert run() == (8, b"from a pipe", b"")
+    assert run("--stdin", data, "--dir", f"{tmp_path}::/x:ro") == (69, b"from a file", b"")
+    assert not (tmp_path / "new").exists()
+    assert run("--dir", f"{tmp_path}") == (0, b"from a pipe", b"")
+    assert (tmp_path / "new").is_dir()
+
+
 def test_wrong_options_of_wasi(greenbeat: Command, program: Path) -> None:
     assert "argument --dir: /missing is no directory" in greenbeat("run", program, "--dir", "/missing::/").err
+    assert "argument --stdin: /missing cannot be read" in greenbeat("run", program, "--stdin", "/missing").err
     assert "argument --env: expected NAME=VALUE, not 'A'" in greenbeat("run", program, "--env", "A").err
 
 

@@ -11,6 +11,7 @@ will do:
 Two versions of a package can be tested in one run when `NODE_PATH` lists a folder for each.
 """
 
+import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -44,6 +45,17 @@ def from_pypi(distribution: str, package: str, file: str) -> bytes:
     if specification is None or specification.origin is None:
         pytest.skip(f"{distribution} is not installed: pip install {distribution}")
     path = Path(specification.origin).parent / file
+    if not path.exists():
+        pytest.skip(f"the installed {distribution} has no {file}")
+    return path.read_bytes()
+
+
+def from_distribution(distribution: str, file: str) -> bytes:
+    """A file of a Python distribution that is data only, without a package; skips the test if there is none."""
+    try:
+        path = Path(str(importlib.metadata.distribution(distribution).locate_file(file)))
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{distribution} is not installed: pip install {distribution}")
     if not path.exists():
         pytest.skip(f"the installed {distribution} has no {file}")
     return path.read_bytes()

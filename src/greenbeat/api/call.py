@@ -1,20 +1,25 @@
 """`greenbeat.Call`: a call that runs a little at a time.
 
-call = instance.exports.work.start(1)
-while not call.done:
-call.resume(fuel=10_000)
-call.result
+    call = instance.exports.work.start(1)
+    while not call.done:
+        call.resume(fuel=10_000)
+    call.result
+
+Between two resumptions other calls may run, of the same instance too.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.api import bridge
+from greenbeat.api.checks import shown, whole
 from greenbeat.errors import GreenbeatError
+from greenbeat.wasm.description import printable
 
 _, _type = bridge.native_types()
 READY, RUNNING, SUSPENDED, FINISHED, FAILED = range(5)
 _STATES = ("ready", "running", "suspended", "finished", "failed")
 UNLIMITED = (1 << 63) - 1
+_NOT_NOW = 2  # what resume_call returns when the call is over or running
 
 
 class _Methods:
@@ -54,17 +59,15 @@ class _Methods:
             Trap, or what a host function raised: the call is over.
             GreenbeatError: the call is over already, or running.
         """
-        if self._state not in (READY, SUSPENDED) or self.function is None:
+        given = UNLIMITED if fuel is None else whole(fuel, "fuel")
+        if not 0 < given <= UNLIMITED:
+            raise ValueError(f"fuel must be from 1 to 2**63 - 1: {shown(given)}")
+        if bridge.native.resume_call(self, given) == _NOT_NOW:
             raise GreenbeatError(f"this call cannot be resumed: it is {_STATES[self._state]}")
-        if fuel is None:
-            fuel = UNLIMITED
-        elif not 0 < fuel <= UNLIMITED:
-            raise ValueError(f"fuel must be above 0: {fuel}")
-        bridge.native.resume_call(self, fuel)
         return self.done
 
     def __repr__(self) -> str:
-        name = self.function.name if self.function is not None else "?"
+        name = printable(self.function.name, 60) if self.function is not None else "?"
         return f"<greenbeat.Call of {name}, {_STATES[self._state]}>"
 
 

@@ -2,10 +2,10 @@
 
 import ctypes
 import sys
-from operator import index
 from typing import Any, NoReturn
 
 from greenbeat.api import bridge
+from greenbeat.api.checks import described, shown, whole
 from greenbeat.api.values import mismatch, short
 from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap, UncaughtException
 from greenbeat.runtime import hooks, layout, traps
@@ -21,10 +21,15 @@ _RESOURCES = {
 }
 
 
+def told(function: Any) -> str:
+    """A function's name, safe to show: guests choose the names of their exports."""
+    return printable(function.name, 100)
+
+
 def argument(function: Any, position: int, value: object, cause: BaseException | None) -> NoReturn:
     """An argument does not fit."""
     kind = function.type.params[position]
-    error = mismatch(f"argument {position + 1} of {function.name}{short(function.type)}", kind, value, cause)
+    error = mismatch(f"argument {position + 1} of {told(function)}{short(function.type)}", kind, value, cause)
     raise error from (cause if error is not cause and not isinstance(cause, TypeError | OverflowError) else None)
 
 
@@ -32,12 +37,12 @@ def argument_count(function: Any, given: int) -> NoReturn:
     """There are too many arguments, or too few."""
     wanted = len(function.type.params)
     plural = "argument" if wanted == 1 else "arguments"
-    raise TypeError(f"{function.name}{short(function.type)} takes {wanted} {plural}, not {given}")
+    raise TypeError(f"{told(function)}{short(function.type)} takes {wanted} {plural}, not {given}")
 
 
 def keywords(function: Any) -> NoReturn:
     """There are keyword arguments."""
-    raise TypeError(f"{function.name}{short(function.type)} takes positional arguments only")
+    raise TypeError(f"{told(function)}{short(function.type)} takes positional arguments only")
 
 
 def stopped(address: int, task: int, status: int) -> NoReturn:
@@ -75,12 +80,12 @@ def exhausted(resource: int, task: int) -> NoReturn:
 
 def busy(function: Any) -> NoReturn:
     """The function's instance runs in another thread."""
-    raise GreenbeatError(f"{function.name}: its instance is running in another thread")
+    raise GreenbeatError(f"{told(function)}: its instance is running in another thread")
 
 
 def dropped(function: Any) -> NoReturn:
     """The function's instance takes no calls any more."""
-    raise GreenbeatError(f"{function.name}: its instance is closed")
+    raise GreenbeatError(f"{told(function)}: its instance is closed")
 
 
 def result(address: int, position: int, value: object, cause: BaseException | None) -> NoReturn:
@@ -88,25 +93,41 @@ def result(address: int, position: int, value: object, cause: BaseException | No
     kind = function_type_at(bridge.at(layout.FunctionInstance, address).signature)
     what = f"host function {name(address)}{short(kind)}"
     if position < 0:
-        raise TypeError(f"{what} must return a tuple of {len(kind.results)}, not {value!r}") from cause
+        raise TypeError(f"{what} must return a tuple of {len(kind.results)}, not {shown(value)}") from cause
     which = f"result {position + 1} of {what}" if len(kind.results) > 1 else f"the result of {what}"
     error = mismatch(which, kind.results[position], value, cause)
     raise error from (cause if error is not cause and not isinstance(cause, TypeError | OverflowError) else None)
 
 
-def out_of_range(memory: Any, offset: Any, given: Any, count: int, reads: int) -> NoReturn:
-    """The arguments of `Memory.read` (offset, size) or `Memory.write` (offset, data) are wrong."""
+def out_of_range(memory: Any, offset: Any, given: Any, count: int, reads: int, cause: Any) -> NoReturn:
+    """The arguments of `Memory.read` (offset, size) or `Memory.write` (offset, data) are wrong.
+
+    `cause` is what their conversion raised, if that went wrong.
+    """
+    if cause is not None and not isinstance(cause, TypeError | OverflowError | BufferError):
+        raise cause
     method = "read" if reads else "write"
     if count != 2:
         raise TypeError(f"Memory.{method} takes 2 arguments, not {count}")
     length = len(memory)
-    start = index(offset)
+    start = shown(whole(offset, "the offset"))
     if reads:
-        raise IndexError(f"{index(given)} bytes from {start} are outside of a memory of {length} bytes")
+        size = shown(whole(given, "the size"))
+        raise IndexError(f"{size} bytes from {start} are outside of a memory of {length} bytes")
+    if isinstance(given, str) or not _is_buffer(given):
+        raise TypeError(f"the data to write must be bytes-like, not {described(given)}")
     with memoryview(given) as data:
         if not data.c_contiguous:
             raise BufferError("the data to write must be contiguous")
         raise IndexError(f"{data.nbytes} bytes at {start} are outside of a memory of {length} bytes")
+
+
+def _is_buffer(given: object) -> bool:
+    try:
+        memoryview(given).release()  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
 
 
 def note(exception: BaseException, task: int) -> None:

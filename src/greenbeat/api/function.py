@@ -1,8 +1,10 @@
 """`greenbeat.Function`: what a guest exports, and what a host gives to guests. The type and its call are native code.
 
-add = instance.exports.add
-add(2, 40)                                   integers come back signed, several results as a tuple
-twice = gb.Function(lambda x: 2 * x, ["i32"], ["i32"])
+    add = instance.exports.add
+    add(2, 40)
+    twice = gb.Function(lambda x: 2 * x, ["i32"], ["i32"])
+
+Integers come back signed, several results as a tuple.
 """
 
 import ctypes
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from greenbeat.api import bridge, errorhooks
 from greenbeat.api.call import Call
+from greenbeat.api.checks import described
 from greenbeat.api.values import inferred_type, python_type, short, types_of
 from greenbeat.runtime import layout
-from greenbeat.wasm.description import FunctionType, function_type_at, signature_address
+from greenbeat.wasm.description import FunctionType, function_type_at, printable, signature_address
 
 _type, _ = bridge.native_types()
 
@@ -45,7 +48,7 @@ class _Methods:
             TypeError: it is not callable, or has no types.
         """
         if not builtin_callable(callable):
-            raise TypeError(f"a Function is made of a callable, not {callable!r}")
+            raise TypeError(f"a Function is made of a callable, not {described(callable)}")
         if params is None and results is None:
             kind = inferred_type(callable)
         else:
@@ -83,7 +86,7 @@ class _Methods:
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        return f"{self.name}{short(self.type)}"
+        return f"{printable(self.name, 100)}{short(self.type)}"
 
     def start(self, *arguments: Any) -> Call:
         """Begin a resumable call, which runs when it is resumed.
@@ -95,9 +98,9 @@ class _Methods:
 
     def __repr__(self) -> str:
         if not self._address:
-            return f"<greenbeat.Function {self.name}, gone>"
+            return f"<greenbeat.Function {printable(self.name, 100)}, gone>"
         host = "host " if _instance(self).kind == layout.HOST else ""
-        return f"<greenbeat.Function {host}{self.name}{short(self.type)}>"
+        return f"<greenbeat.Function {host}{printable(self.name, 100)}{short(self.type)}>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a greenbeat.Function cannot be pickled or copied")
@@ -130,7 +133,7 @@ def start_call(function: Any, arguments: tuple[Any, ...]) -> Call:
     """Begin a resumable call."""
     target = _instance(function)
     if target.kind == layout.HOST:
-        raise TypeError(f"{function.name} is a host function: only guests can be suspended")
+        raise TypeError(f"{errorhooks.told(function)} is a host function: only guests can be suspended")
     wanted = len(function_type_at(target.signature).params)
     if len(arguments) != wanted:
         errorhooks.argument_count(function, len(arguments))

@@ -21,8 +21,8 @@ class Global(bridge.Handle):
         TypeError, ValueError: the value does not fit.
     """
 
-    __slots__ = ("type",)
-    type: GlobalType
+    __slots__ = ("_type",)
+    _type: GlobalType
 
     def __new__(cls, kind: Any, value: Any, *, mutable: bool = False) -> "Global":
         held = value_type(kind)
@@ -31,6 +31,12 @@ class Global(bridge.Handle):
         made = wrap_global(group, address, GlobalType(held, bool(mutable)))
         made._set(value)
         return made
+
+    @property
+    def type(self) -> GlobalType:
+        """Its type."""
+        bridge.address_of(self)
+        return self._type
 
     def _set(self, value: Any) -> None:
         write(self.type.value, value, bridge.address_of(self), bridge.group_of(self), "a global's value")
@@ -60,6 +66,6 @@ def wrap_global(group: Any, address: int, kind: GlobalType) -> Global:
     found = _known.get(address)
     if found is None or not found._address:
         found = native.new_handle(Global, group, address)
-        found.type = kind
+        found._type = kind
         _known[address] = found
     return found

@@ -1,8 +1,10 @@
 """`greenbeat.Instance`: a module come to life.
 
-with module.instantiate({"env": {"log": print}}) as instance:
-instance.exports.add(2, 40)
-instance.exports["memory"].view[:4]
+    with module.instantiate({"env": {"log": print}}) as instance:
+        instance.exports.add(2, 40)
+        instance.exports["memory"].view[:4]
+
+At the end of the block it is closed, and takes no more calls.
 """
 
 import ctypes
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenbeat.api import bridge, linking
 from greenbeat.api.bridge import native
+from greenbeat.api.checks import described, shown, whole
 from greenbeat.api.errorhooks import segment_trap
 from greenbeat.api.globals import wrap_global
 from greenbeat.api.limits import Limits
@@ -43,6 +46,11 @@ class Exports(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(vars(self))
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == (vars(other) if isinstance(other, Exports) else other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __contains__(self, name: object) -> bool:
         return name in vars(self)
@@ -96,10 +104,11 @@ class Instance(bridge.Handle):
     @fuel.setter
     def fuel(self, fuel: int | None) -> None:
         bridge.address_of(self)
-        if fuel is not None and not 0 <= fuel < 1 << 63:
-            raise ValueError(f"fuel must be from 0 to 2**63 - 1: {fuel}")
+        given = 0 if fuel is None else whole(fuel, "fuel")
+        if not 0 <= given < 1 << 63:
+            raise ValueError(f"fuel must be from 0 to 2**63 - 1: {shown(given)}")
         self._native.metered = fuel is not None
-        self._native.fuel = fuel or 0
+        self._native.fuel = given
 
     def close(self) -> None:
         """Refuse all calls from now on.
@@ -134,6 +143,10 @@ class Instance(bridge.Handle):
 
 def instantiate(module: "Module", imports: Mapping[str, Any], limits: Limits) -> Instance:
     """See `Module.instantiate`."""
+    if not isinstance(imports, Mapping):
+        raise TypeError(f"imports must be a mapping of mappings, not {described(imports)}")
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits must be greenbeat.Limits, not {described(limits)}")
     description = module.description
     module_address = bridge.address_of(module)
     group = native.new_group()

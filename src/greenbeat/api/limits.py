@@ -3,8 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from greenbeat.api.checks import described, shown, whole
+
 _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_MOST_DIGITS = 100
 UNLIMITED = (1 << 64) - 1
 LARGEST_STACK = 1 << 26
 SMALLEST_STACK = 1 << 12
@@ -22,17 +25,16 @@ def parse_size(size: int | str, what: str) -> int:
     if isinstance(size, str):
         match = _SIZE.fullmatch(size)
         if match is None or match[2].lower() not in _UNITS:
-            raise ValueError(f"{what}: {size!r} is no size; write it like 65536, '64MiB' or '1GB'")
-        return (
-            int(float(match[1]) * _UNITS[match[2].lower()])
-            if "." in match[1]
-            else int(match[1]) * _UNITS[match[2].lower()]
-        )
+            raise ValueError(f"{what}: {shown(size)} is no size; write it like 65536, '64MiB' or '1GB'")
+        if len(match[1]) > _MOST_DIGITS:
+            raise ValueError(f"{what}: a number of {len(match[1])} digits is no size")
+        before, _, behind = match[1].partition(".")
+        return int(before + behind) * _UNITS[match[2].lower()] // 10 ** len(behind)
     if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"{what} must be an int or a str, not {size!r}")
+        raise TypeError(f"{what} must be an int or a str, not {described(size)}")
     if size < 0:
-        raise ValueError(f"{what} must not be negative: {size}")
-    return size
+        raise ValueError(f"{what} must not be negative: {shown(size)}")
+    return int(size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +71,34 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not SMALLEST_STACK <= self.stack_bytes <= LARGEST_STACK:
-            raise ValueError(f"stack must be from 4 KiB to 64 MiB, not {self.stack!r}")
+            raise ValueError(f"stack must be from 4 KiB to 64 MiB, not {shown(self.stack)}")
         if self.memory is not None:
             parse_size(self.memory, "memory")
-        if self.seconds is not None and not 0 < self.seconds < 1e9:
-            raise ValueError(f"seconds must be above 0: {self.seconds}")
-        if self.fuel is not None and not 0 <= self.fuel < 1 << 63:
-            raise ValueError(f"fuel must be from 0 to 2**63 - 1: {self.fuel}")
-        if not 1 <= self.depth <= 10_000:
-            raise ValueError(f"depth must be from 1 to 10,000: {self.depth}")
-        if not 0 <= self.table <= UNLIMITED:
-            raise ValueError(f"table must not be negative: {self.table}")
+        if self.seconds is not None:
+            if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float):
+                raise TypeError(f"seconds must be a float or an int, not {described(self.seconds)}")
+            if not 0 < self.seconds < 1e9:
+                raise ValueError(f"seconds must be above 0 and below 1e9: {shown(self.seconds)}")
+        self._check("fuel", 0, (1 << 63) - 1, "from 0 to 2**63 - 1")
+        self._check("depth", 1, 10_000, "from 1 to 10,000")
+        self._check("table", 0, UNLIMITED, "from 0 to 2**64 - 1")
         if not 3 <= self.open_files <= MOST_OPEN_FILES:
             raise ValueError(f"open_files must be from 3 to {MOST_OPEN_FILES:,}: {self.open_files}")
         for size, what in ((self.written_bytes, "written_bytes"), (self.file_memory, "file_memory")):
             if size is not None:
                 parse_size(size, what)
+
+    def _check(self, name: str, low: int, high: int, words: str) -> None:
+        """Check that a number is an int in its range, and make it a plain one."""
+        value = getattr(self, name)
+        if value is None and name == "fuel":
+            return
+        if isinstance(value, bool):
+            raise TypeError(f"{name} must be an int, not {value}")
+        number = whole(value, name)
+        if not low <= number <= high:
+            raise ValueError(f"{name} must be {words}: {shown(number)}")
+        object.__setattr__(self, name, number)
 
     @property
     def memory_bytes(self) -> int:

@@ -1,13 +1,15 @@
 """Imports: what is given for each, whether it fits, and which groups come to depend on each other.
 
-the import     what may be given                              the groups
-func           a Function of exactly that type                 merged if references can flow through it, else kept
-any other callable                              the callable belongs to the new instance's group
-memory         a Memory that is large enough                   kept
-table          a Table of the same element type                merged
-tag            a Tag of the same type                          kept
-global         a Global of the same type                       merged if it holds references, else kept
-a number (constants only)                       a new global of the new group
+    the import     what may be given                   the groups
+    func           a Function of exactly that type     merged if references can flow through it, else kept
+                   any other callable                  the callable belongs to the new instance's group
+    memory         a Memory that is large enough       kept
+    table          a Table of the same element type    merged
+    tag            a Tag of the same type               kept
+    global         a Global of the same type           merged if it holds references, else kept
+                   a number (constants only)           a new global of the new group
+
+What groups are is told in `greenbeat.runtime.groups`.
 """
 
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ from typing import Any
 
 from greenbeat.api import bridge
 from greenbeat.api.bridge import native
+from greenbeat.api.checks import described
 from greenbeat.api.function import Function
 from greenbeat.api.globals import Global
 from greenbeat.api.memory import Memory
@@ -55,14 +58,14 @@ def resolve(group: Any, wanted: tuple[ImportType, ...], imports: Mapping[str, An
 
 
 def _error(entry: ImportType, found: str) -> LinkError:
-    return LinkError(printable(entry.module), printable(entry.name), str(entry.type), found)
+    return LinkError(printable(entry.module, 100), printable(entry.name, 100), str(entry.type), found)
 
 
 def _given(entry: ImportType, imports: Mapping[str, Any]) -> Any:
     """What was given for an import."""
     namespace = imports.get(entry.module, _MISSING)
     if namespace is _MISSING:
-        raise _error(entry, f'no module "{printable(entry.module)}" among the imports')
+        raise _error(entry, f'no module "{printable(entry.module, 100)}" among the imports')
     if isinstance(namespace, bridge.Handle):
         namespace = getattr(namespace, "exports", namespace)
     try:
@@ -155,8 +158,7 @@ def _described(given: Any) -> str:
         elif isinstance(given, Table):
             size = f" of {len(given)} elements"
         return f"{given.type}{size}"
-    text = repr(given)
-    return f"{type(given).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+    return described(given, 60)
 
 
 __all__ = ["resolve"]

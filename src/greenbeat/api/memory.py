@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from greenbeat.api import bridge
 from greenbeat.api.bridge import native
+from greenbeat.api.checks import shown, whole
 from greenbeat.api.limits import UNLIMITED
 from greenbeat.errors import Exhausted
 from greenbeat.runtime import layout
@@ -41,15 +42,17 @@ class Memory(bridge.MemoryHandle):
 
     def __new__(cls, minimum: int, maximum: int | None = None, *, is_64: bool = False) -> "Memory":
         most = _LARGEST[bool(is_64)]
-        if not 0 <= minimum <= (most if maximum is None else maximum) <= most:
-            raise ValueError(f"a memory of {minimum} to {maximum} pages: at most {most} are possible")
-        kind = bridge.structure(layout.MemoryType)(
-            bool(is_64), maximum is not None, False, 16, minimum, most if maximum is None else maximum
-        )
+        limited = maximum is not None
+        start = whole(minimum, "the minimum")
+        end = whole(maximum, "the maximum") if limited else most
+        if not 0 <= start <= end <= most:
+            upto = f"up to {shown(end)} " if limited else ""
+            raise ValueError(f"no memory can have {shown(start)} {upto}pages: 0 <= minimum <= maximum <= {most}")
+        kind = bridge.structure(layout.MemoryType)(bool(is_64), limited, False, 16, start, end)
         group = native.new_group()
         address = native.new_host_memory(group, ctypes.addressof(kind), UNLIMITED)
         if not address:
-            raise Exhausted("memory", f"no memory of {minimum} pages is to be had")
+            raise Exhausted("memory", f"no memory of {start} pages is to be had")
         return wrap_memory(group, address)
 
     def _checked(self) -> Any:
@@ -86,11 +89,12 @@ class Memory(bridge.MemoryHandle):
             Exhausted: its maximum, its limit or the system does not allow it.
         """
         address = bridge.address_of(self)
+        pages = whole(pages, "a number of pages")
         if pages < 0:
-            raise ValueError(f"a memory cannot shrink: {pages}")
+            raise ValueError(f"a memory cannot shrink: {shown(pages)}")
         before: int = native.grow_memory_by(address, pages) if pages <= UNLIMITED else _FAILED
         if before == _FAILED:
-            raise Exhausted("memory", f"a memory of {self.pages} pages cannot grow by {pages}")
+            raise Exhausted("memory", f"a memory of {self.pages} pages cannot grow by {shown(pages)}")
         return before
 
     def __getitem__(self, key: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from greenbeat.api import bridge
+from greenbeat.api.checks import described
 from greenbeat.api.limits import Limits
 from greenbeat.errors import CompileError
 from greenbeat.wasm.description import Description, ExportType, ImportType, describe_failure
@@ -43,7 +44,10 @@ class Module(bridge.Handle):
     def __new__(cls, data: Any) -> "Module":
         if isinstance(data, str):
             raise TypeError("a module is bytes; text is for Module.from_wat")
-        content = data if isinstance(data, bytes) else memoryview(data).tobytes()
+        try:
+            content = data if type(data) is bytes else memoryview(data).tobytes()
+        except TypeError:
+            raise TypeError(f"a module is a bytes-like object, not {described(data)}") from None
         failure = bridge.structure(Failure)()
         group = bridge.native.new_group()
         bridge.native.keep(group, content)
@@ -61,19 +65,22 @@ class Module(bridge.Handle):
     @classmethod
     def from_file(cls, path: "str | os.PathLike[str]") -> "Module":
         """Read a module from a `.wasm` file, or from a text file whose name ends in `.wat`."""
+        name = os.fsdecode(path)
         with open(path, "rb") as file:
             data = file.read()
-        return cls.from_wat(data.decode()) if os.fspath(path).endswith(".wat") else cls(data)
+        return cls.from_wat(data) if name.endswith(".wat") else cls(data)
 
     @classmethod
-    def from_wat(cls, text: str) -> "Module":
-        """A module from the text format.
+    def from_wat(cls, text: str | bytes) -> "Module":
+        """A module from the text format; bytes are UTF-8.
 
         Raises:
             CompileError: the text is malformed, or the module invalid.
         """
         from greenbeat.wasm.text import TextError, assemble
 
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"the text of a module is a str, not {described(text)}")
         try:
             data = assemble(text)
         except TextError as error:
@@ -110,8 +117,7 @@ class Module(bridge.Handle):
 
         Args:
             imports: by module name, then by name: callables, `Function`, `Memory`, `Table`, `Global` objects, numbers
-            for
-                constant globals. An `Instance` or its `exports` may stand for a whole module.
+                for constant globals. An `Instance` or its `exports` may stand for a whole module.
             wasi: what a WASI program gets to see of the world; the functions of WASI that it imports are given to it.
                 `wasi.start(instance)` then runs a command; a library has been initialized.
             limits: what the instance may use.
@@ -122,10 +128,10 @@ class Module(bridge.Handle):
             Trap: a segment does not fit, or the start function trapped.
         """
         if wasi is not None:
-            return wasi.instantiate(self, imports or {}, limits or Limits())
+            return wasi.instantiate(self, {} if imports is None else imports, Limits() if limits is None else limits)
         from greenbeat.api.instance import instantiate
 
-        return instantiate(self, imports or {}, limits or Limits())
+        return instantiate(self, {} if imports is None else imports, Limits() if limits is None else limits)
 
     def __repr__(self) -> str:
         return f"<greenbeat.Module{str(self.description).removeprefix('<module')}"

@@ -1,8 +1,10 @@
 """`greenbeat.Table`: a table of functions or of Python objects, as a sequence that can grow.
 
-table = gb.Table("externref", 10)
-table[0] = {"any": "object"}
-table[0]
+    table = gb.Table("externref", 10)
+    table[0] = {"any": "object"}
+    table[0]
+
+An element that is null is None.
 """
 
 import ctypes
@@ -12,9 +14,11 @@ from weakref import WeakValueDictionary
 
 from greenbeat.api import bridge
 from greenbeat.api.bridge import native
-from greenbeat.api.values import is_reference, mismatch, value_type, write
+from greenbeat.api.checks import shown, whole
+from greenbeat.api.values import is_reference, mismatch, value_type
 from greenbeat.errors import Exhausted
 from greenbeat.runtime import layout
+from greenbeat.runtime.conversions import MISFIT
 from greenbeat.wasm import valuetypes
 from greenbeat.wasm.description import TableType, ValueType
 
@@ -43,15 +47,17 @@ class Table(bridge.Handle):
         if not is_reference(kind) or not kind & valuetypes.NULLABLE:
             raise TypeError(f"a table holds references that may be null, not {kind}")
         most = _LARGEST[False]
-        if not 0 <= minimum <= (most if maximum is None else maximum) <= most:
-            raise ValueError(f"a table of {minimum} to {maximum} elements: at most {most} are possible")
-        described = bridge.structure(layout.TableType)(
-            kind, False, maximum is not None, minimum, most if maximum is None else maximum, None
-        )
+        limited = maximum is not None
+        start = whole(minimum, "the minimum")
+        end = whole(maximum, "the maximum") if limited else most
+        if not 0 <= start <= end <= most:
+            upto = f"up to {shown(end)} " if limited else ""
+            raise ValueError(f"no table can have {shown(start)} {upto}elements: 0 <= minimum <= maximum <= {most}")
+        described = bridge.structure(layout.TableType)(kind, False, limited, start, end, None)
         group = native.new_group()
         address = native.new_host_table(group, ctypes.addressof(described), _HOST_LIMIT)
         if not address:
-            raise Exhausted("memory", f"no table of {minimum} elements is to be had")
+            raise Exhausted("memory", f"no table of {start} elements is to be had")
         return wrap_table(group, address)
 
     def _checked(self) -> Any:
@@ -70,16 +76,16 @@ class Table(bridge.Handle):
         return int(self._checked().length)
 
     def _index(self, index: int) -> int:
+        index = whole(index, "an index")
         length = len(self)
         position = index + length if index < 0 else index
         if not 0 <= position < length:
-            raise IndexError(f"element {index} of a table of {length}")
+            raise IndexError(f"element {shown(index)} of a table of {length}")
         return position
 
     def __getitem__(self, index: int) -> Any:
         position = self._index(index)
-        found = self._checked()
-        return native.read_value(found.kind, found.elements + 8 * position)
+        return native.read_element(bridge.address_of(self), position)
 
     def __setitem__(self, index: int, value: Any) -> None:
         position = self._index(index)
@@ -100,14 +106,14 @@ class Table(bridge.Handle):
             TypeError: the value does not fit.
         """
         address = bridge.address_of(self)
+        count = whole(count, "a number of elements")
         if count < 0:
-            raise ValueError(f"a table cannot shrink: {count}")
-        word = ctypes.c_uint64()
-        kind = self._native.kind
-        write(kind, value, ctypes.addressof(word), bridge.group_of(self), "an element")
-        before: int = native.grow_table_by(address, count, word.value) if count <= _FAILED else _FAILED
+            raise ValueError(f"a table cannot shrink: {shown(count)}")
+        before: int = native.grow_table_by(address, min(count, _FAILED), value, bridge.group_of(self))
+        if before == MISFIT:
+            raise mismatch("an element", self._native.kind, value)
         if before == _FAILED:
-            raise Exhausted("memory", f"a table of {len(self)} elements cannot grow by {count}")
+            raise Exhausted("memory", f"a table of {len(self)} elements cannot grow by {shown(count)}")
         return before
 
     def __repr__(self) -> str:

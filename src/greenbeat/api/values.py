@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from greenbeat.api.bridge import native, native_types
+from greenbeat.api.checks import described, shown
 from greenbeat.wasm import valuetypes
 from greenbeat.wasm.description import FunctionType, ValueType
 
@@ -51,7 +52,9 @@ def value_type(written: Any) -> ValueType:
             return ValueType(_BY_CLASS[written])
     except TypeError:
         pass
-    raise TypeError(f"{written!r} is no value type: write gb.i32, gb.i64, gb.f32, gb.f64, 'externref' or 'funcref'")
+    raise TypeError(
+        f"{shown(written)} is no value type: write gb.i32, gb.i64, gb.f32, gb.f64, 'externref' or 'funcref'"
+    )
 
 
 def is_reference(kind: int) -> bool:
@@ -99,7 +102,7 @@ def mismatch(what: str, kind: int, value: object, cause: BaseException | None = 
         if isinstance(cause, OverflowError) or (cause is None and hasattr(type(value), "__index__")):
             bits = _BITS[kind]
             low, high = -(1 << (bits - 1)), (1 << bits) - 1
-            return ValueError(f"{what}: {value!r} is out of range for {name} ({low} to {high})")
+            return ValueError(f"{what}: {shown(value)} is out of range for {name} ({low} to {high})")
         if cause is not None and hasattr(type(value), "__index__"):
             return cause
         wanted = "an int"
@@ -107,7 +110,7 @@ def mismatch(what: str, kind: int, value: object, cause: BaseException | None = 
         if cause is not None and hasattr(type(value), "__float__") and not isinstance(cause, OverflowError):
             return cause
         if isinstance(cause, OverflowError):
-            return ValueError(f"{what}: {value!r} is out of range for {name}")
+            return ValueError(f"{what}: {shown(value)} is out of range for {name}")
         wanted = "a float"
         if kind == valuetypes.V128:
             return TypeError(f"{what}: v128 values cannot be passed between Python and a guest")
@@ -119,7 +122,7 @@ def mismatch(what: str, kind: int, value: object, cause: BaseException | None = 
         wanted = f"a Function of this type{nullable}" if concrete else "an object other than None"
         if name == "funcref":
             wanted = f"a Function{nullable}"
-    return TypeError(f"{what} must be {wanted} ({name}), not {_shown(value)}")
+    return TypeError(f"{what} must be {wanted} ({name}), not {described(value)}")
 
 
 def write(kind: int, value: object, address: int, group: Any, what: str) -> None:
@@ -134,11 +137,6 @@ def write(kind: int, value: object, address: int, group: Any, what: str) -> None
         raise mismatch(what, kind, value, cause) from None
     if not fits:
         raise mismatch(what, kind, value)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
 
 def inferred_type(callable: Callable[..., Any]) -> FunctionType:
@@ -175,7 +173,13 @@ def _result_types(annotation: Any) -> tuple[ValueType, ...]:
 
 
 def types_of(written: Iterable[Any]) -> tuple[ValueType, ...]:
-    """Several value types."""
+    """Several value types.
+
+    Raises:
+        TypeError: it is no sequence of types.
+    """
+    if isinstance(written, str) or not isinstance(written, Iterable):
+        raise TypeError(f"params and results are sequences of value types, such as ['i32'], not {described(written)}")
     return tuple(map(value_type, written))
 
 

@@ -26,7 +26,7 @@ def parser() -> Parser:
     listed = "\n".join(f"  {name:{width}}  {about}" for name, about in COMMANDS.items())
     top = Parser(
         prog="greenbeat",
-        description="WebAssembly at native speed.",
+        description="Run WebAssembly, and look into it.",
         epilog=f"commands:\n{listed}\n\n`greenbeat COMMAND --help` tells more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -9,7 +9,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from greenbeat.cli.arguments import Parser, checked, fuel, guest_value, seconds, shown, size, text
 from greenbeat.cli.failures import FAILED, NOT_RUNNABLE, TIMED_OUT, USAGE, CommandError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FRAMES_SHOWN = 12
 _NAMES_SHOWN = 20
+_READ_ONLY = ":ro"
 
 
 def parser() -> Parser:
@@ -42,14 +43,17 @@ def parser() -> Parser:
     options.add_argument("--memory", metavar="SIZE", type=size, help='the most linear memory, such as "64MiB"')
     options.add_argument(
         "--dir",
-        metavar="HOST[::GUEST]",
+        metavar="HOST[::GUEST][:ro]",
         type=_directory,
         action="append",
         default=[],
-        help="for WASI: a directory that the program may use, and what it is called there",
+        help="for WASI: a directory that the program may use (only read, with :ro), and what it is called there",
     )
     options.add_argument(
         "--env", metavar="NAME=VALUE", type=_variable, action="append", default=[], help="for WASI: a variable"
+    )
+    options.add_argument(
+        "--stdin", metavar="FILE", type=_input, help="for WASI: what the program reads, in place of the standard input"
     )
     return options
 
@@ -60,11 +64,20 @@ def _split(word: str, separator: str) -> tuple[str, str]:
 
 
 @checked
-def _directory(word: str) -> tuple[str, str]:
-    host, guest = _split(word, "::")
+def _directory(word: str) -> tuple[str, tuple[str, str]]:
+    place = word.removesuffix(_READ_ONLY)
+    host, guest = _split(place, "::")
     if not Path(host).is_dir():
         raise ValueError(f"{host} is no directory")
-    return guest, host
+    return guest, (host, "rw" if place == word else "ro")
+
+
+@checked
+def _input(word: str) -> BinaryIO:
+    try:
+        return open(word, "rb")
+    except OSError as error:
+        raise ValueError(f"{word} cannot be read: {error.strerror}") from None
 
 
 @checked
@@ -120,7 +133,7 @@ def _wasi(module: "Module", options: argparse.Namespace, where: str) -> "Wasi | 
     return Wasi(
         [program, *options.arguments],
         env=dict(options.env),
-        stdin=INHERIT,
+        stdin=INHERIT if options.stdin is None else options.stdin,
         stdout=INHERIT,
         stderr=INHERIT,
         dirs=dict(options.dir),

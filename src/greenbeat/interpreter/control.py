@@ -18,6 +18,7 @@ from greenbeat.interpreter.handlers import (
     BRANCH_TABLE,
     BRANCH_USERS,
     CHARGE,
+    COPY_MANY_PLAIN,
     NULL_REFERENCE,
     RETURN_NOTHING,
     RETURN_VALUE,
@@ -54,7 +55,7 @@ from greenbeat.interpreter.translation import (
 )
 from greenbeat.interpreter.values import SIDE_CONSTANT, SIDE_LEFT, SIDE_RIGHT, from_last, load_constant
 from greenbeat.native import i32, inline, load, native, ptr, store, u32, u64
-from greenbeat.runtime.layout import METERED
+from greenbeat.runtime.layout import METERED, SLOT
 from greenbeat.wasm.reader import Reader, read_u32
 from greenbeat.wasm.validator import (
     FUNCTION_BODY,
@@ -71,6 +72,9 @@ from greenbeat.wasm.valuetypes import I32, I64
 
 I32_EQZ, I64_EQZ = 0x45, 0x50
 UNCONDITIONAL, COPIED = 1, 2
+# A branch that takes more operands along has them in their slots and moves them at once: its code stays short, however
+# often it is written.
+MOVED_ONE_BY_ONE = 8
 
 # ---------------------------------------------------------------- runs: what is paid for at once
 
@@ -200,9 +204,23 @@ def in_place(v: ptr[Validator], target: ptr[Control], base: u32) -> bool:
 
 @native
 def move_operands(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
-    """Append the moves that a branch needs; the entries stay as they are, for who does not branch."""
+    """Append the moves that a branch needs; the entries stay as they are, for who does not branch.
+
+    Many operands are in their slots already, if somebody may not branch.
+    """
     t = state(v)
-    for i in range(label_count(target)):
+    count = label_count(target)
+    if count > MOVED_ONE_BY_ONE:
+        settle(v, base, base + count)
+        if base != target.height:
+            cell = emit(v, COPY_MANY_PLAIN, 24)
+            store(cell, operand_slot(t, target.height), 8)
+            store(cell, operand_slot(t, base), 12)
+            store(cell, u64(count) * SLOT, 16)
+            t.integer.cell = NONE
+            t.real.cell = NONE
+        return
+    for i in range(count):
         move_plain(v, base + i, operand_slot(t, target.height + i))
 
 
@@ -351,20 +369,21 @@ def branch_on_condition(v: ptr[Validator], flipped: bool, backward: bool) -> u32
 
 
 @native
-def settle_results(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
-    """Several results of the function must be in their slots before the paths part."""
-    if target.kind == FUNCTION_BODY and result_count(target) > 1:
-        settle(v, base, base + result_count(target))
+def settle_many(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
+    """Many operands, or several results of the function, must be in their slots before the paths part."""
+    count = label_count(target)
+    if count > (u32(1) if target.kind == FUNCTION_BODY else u32(MOVED_ONE_BY_ONE)):
+        settle(v, base, base + count)
 
 
 @native
 def conditional(v: ptr[Validator], target: ptr[Control], base: u32) -> None:
     """Append a conditional branch whose operands are from `base` on; the condition was taken."""
+    settle_many(v, target, base)
     if target.kind != FUNCTION_BODY and in_place(v, target, base):
         aim(v, branch_on_condition(v, False, target.kind == LOOP), target, 0)
     else:
         t = state(v)
-        settle_results(v, target, base)
         word = branch_on_condition(v, True, False)
         branch_from(v, target, base, False)
         link(v, word, t.size)

@@ -114,6 +114,7 @@ for _opcode, _access in STORES.items():
 _classes: list[tuple[str, Any]] = [(as_type(k).name, k) for k in variables.CLASSES]
 COPY_PLAIN = family([("copy.plain", variables.copy_plain)])
 COPY_TWO_PLAIN = family([("copy.two.plain", variables.copy_two_plain)])
+COPY_MANY_PLAIN = family([("copy.many.plain", variables.copy_many_plain)])
 CONSTANT_PLAIN = family([("constant.plain", variables.constant_plain)])
 # The next ones are numbered by class: i32, i64, f32, f64.
 COPY = family((f"copy.{n}{'.s' if s else ''}", variables.copy(k, s)) for n, k in _classes for s in (False, True))

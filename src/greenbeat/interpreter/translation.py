@@ -18,6 +18,7 @@ is turned into its variant that leaves the slot alone.
 
 from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN, handlers
 from greenbeat.native import cast, extern, i64, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
+from greenbeat.runtime.arena import free
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, Catch
 from greenbeat.wasm.validator import Validator, no_memory
 from greenbeat.wasm.valuetypes import F32, F64, I32
@@ -27,6 +28,11 @@ NONE = 0xFFFF_FFFF
 
 # More operands than one instruction pushes: results are limited to 1,000.
 MOST_PUSHED = 1024
+
+# Branches count their distances in 32 bits.
+LARGEST_CODE = 0x7FFF_FFFF
+# What is kept of the buffers from function to function.
+KEPT_CODE, KEPT_ENTRIES = 1 << 20, 1 << 16
 
 # Where an operand is read from; the digits that handlers are numbered by.
 FROM_SLOT, FROM_ACCUMULATOR, FROM_IMMEDIATE = 0, 1, 2
@@ -149,12 +155,27 @@ def grow_code(v: ptr[Validator], size: u32) -> bool:
     """Make room for more cells."""
     t = state(v)
     capacity = u64(t.capacity) * 2 + u64(size) + 4096
+    if capacity > LARGEST_CODE:
+        return no_memory(v)
     grown = cast(ptr[u8], realloc(t.code, capacity))
-    if grown is None or capacity > 0x7FFF_FFFF:
+    if grown is None:
         return no_memory(v)
     t.code = grown
     t.capacity = u32(capacity)
     return True
+
+
+@native(shared=True)
+def drop_large_buffers(t: ptr[Translation]) -> None:
+    """Give back what only a huge function needed."""
+    if t.capacity > KEPT_CODE:
+        free(t.code)
+        t.code = None
+        t.capacity = 0
+    if t.entry_capacity > KEPT_ENTRIES:
+        free(t.entries)
+        t.entries = None
+        t.entry_capacity = 0
 
 
 @native

@@ -11,9 +11,11 @@ from greenbeat.interpreter import catching, control, returns, values
 from greenbeat.interpreter.control import end_run, start_run
 from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY, ZERO_SPLIT
 from greenbeat.interpreter.translation import (
+    KEPT_ENTRIES,
     NONE,
     Translation,
     barrier,
+    drop_large_buffers,
     emit,
     grow_code,
     realloc,
@@ -43,7 +45,7 @@ from greenbeat.native import (
     u32,
     u64,
 )
-from greenbeat.runtime.arena import allocate
+from greenbeat.runtime.arena import allocate, free
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Catch, Function, Module, header_slot
 from greenbeat.wasm.body import function_pass
 from greenbeat.wasm.reader import Failure, Reader, failed
@@ -251,6 +253,15 @@ def translate(module: ptr[Module], function: ptr[Function], variant: u32, watche
     done = function.entry[variant] is not None and watched < 0
     if not done:
         done = translate_body(v, r)
+        drop_large_buffers(written)
+        if v.capacity > KEPT_ENTRIES:
+            free(v.types)
+            v.types = None
+            v.capacity = 0
+        if v.control_capacity > KEPT_ENTRIES:
+            free(v.controls)
+            v.controls = None
+            v.control_capacity = 0
     atomic_store(busy, 0, "release")
     return done
 

@@ -25,6 +25,7 @@ from greenbeat.native import (
     fill,
     i64,
     load,
+    move,
     ptr,
     store,
     tail,
@@ -59,6 +60,16 @@ def copy_two_plain(
     """Two copies, one after the other: the second's words follow the first's."""
     store(sp, load(u64, sp, load(u32, ip, FIRST)), load(u32, ip, RESULT))
     store(sp, load(u64, sp, load(u32, ip, 20)), load(u32, ip, SECOND))
+    proceed(ip + 24, accumulator, float_accumulator)
+
+
+@handler
+def copy_many_plain(
+    ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+    accumulator: u64, fuel: i64, float_accumulator: v128,
+) -> None:  # fmt: skip
+    """Slots that follow each other to others, which may overlap with them: how many bytes is the word at 16."""
+    move(sp + load(u32, ip, RESULT), sp + load(u32, ip, FIRST), u64(load(u32, ip, SECOND)))
     proceed(ip + 24, accumulator, float_accumulator)
 
 

@@ -79,7 +79,7 @@ from greenbeat.runtime.pythonapi import (
     drop,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import Thread, this_thread
+from greenbeat.runtime.tasks import Thread, native_stack_is_short, runs_elsewhere, this_thread
 
 
 @struct
@@ -212,20 +212,26 @@ def enter(
 ) -> u32:
     """Run a function whose arguments are in slots at `frame`; FINISHED, or RAISED with an exception set."""
     if unlikely(target.kind != GUEST):
-        # No guest calls it: an exception goes through no frames, whatever the task ran before.
+        # No guest calls it: an exception goes through no frames and nobody's fuel is at stake, whatever the task ran
+        # before.
+        if unlikely(native_stack_is_short(thread)):
+            return raise_exhausted(DEPTH)
         ip = task.ip
+        payer = task.payer
         task.ip = None
+        task.payer = None
         raised = call_host(task, target, frame) != 0
         task.ip = ip
+        task.payer = payer
         return RAISED if raised else u32(FINISHED)
     instance = target.instance
     busy = instance.task
-    if unlikely(busy is not None) and busy != thread.driver:
+    if runs_elsewhere(instance, thread):
         return raise_about(self, BUSY)
     if unlikely(instance.closed != 0):
         return raise_about(self, DROPPED)
     depth = task.depth
-    if unlikely(depth >= instance.depth_limit):
+    if unlikely(depth >= instance.depth_limit) or (unlikely(depth != 0) and native_stack_is_short(thread)):
         return raise_exhausted(DEPTH)
     instance.task = thread.driver
     status = u32(0)
@@ -240,6 +246,7 @@ def enter(
         task.depth = 0
         if task.payer is not None:
             instance.fuel = task.fuel
+            task.payer = None
     else:
         waiting = stack(Waiting)
         set_aside(task, waiting)

@@ -44,7 +44,11 @@ from greenbeat.runtime.pythonapi import (
     PyLong_FromLongLong,
     PyNumber_Index,
 )
+from greenbeat.runtime.table import grow_table
 from greenbeat.wasm.valuetypes import ABSTRACT, EXN, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
+
+# What `grow_table_by` returns when the object does not fit.
+MISFIT = (1 << 64) - 2
 
 
 @native
@@ -160,6 +164,25 @@ def write_value(kind: u32, item: ptr[Object], place: ptr[u64], group: ptr[Group]
         return 0
     place[0] = room[0]
     return 1
+
+
+@export
+def read_element(table: ptr[Table], index: u64) -> ptr[Object]:
+    """What an element of a table holds; the index is in range. As `read_value`."""
+    return from_slot(table.kind, table.elements + index)
+
+
+@export
+def grow_table_by(table: ptr[Table], count: u64, item: ptr[Object], group: ptr[Group]) -> u64:
+    """Add elements that hold an object.
+
+    Returns:
+        The length before, GROWTH_FAILED, or MISFIT if the object does not fit, perhaps with an exception set.
+    """
+    room = stack(u64, 1)
+    if not to_slot(table.kind, item, room, group):
+        return MISFIT
+    return grow_table(table, count, room[0])
 
 
 @export

@@ -74,7 +74,7 @@ from greenbeat.runtime.references import (
     reserve_references,
 )
 from greenbeat.runtime.system import realloc
-from greenbeat.runtime.table import free_table, grow_table, new_table
+from greenbeat.runtime.table import free_table, new_table
 from greenbeat.runtime.tasks import tasks
 from greenbeat.wasm.decoder import free_module
 from greenbeat.wasm.valuetypes import ABSTRACT, EXN, EXTERN, HEAP_MASK, REFERENCE
@@ -258,12 +258,6 @@ def new_host_table(group: ptr[Group], type: ptr[TableType], limit: u64) -> ptr[T
 def grow_memory_by(memory: ptr[Memory], pages: u64) -> u64:
     """`grow_memory` for the host: only the memory's own limit counts."""
     return grow_memory(None, memory, pages)
-
-
-@export
-def grow_table_by(table: ptr[Table], count: u64, value: u64) -> u64:
-    """`grow_table` for the host."""
-    return grow_table(table, count, value)
 
 
 @export
@@ -461,9 +455,19 @@ def retain(group: ptr[Group], item: ptr[Object]) -> bool:
         return False
     if set.sweep_at == 0:
         set.sweep_at = FIRST_SWEEP
-    if add_reference(set, item) and set.count >= set.sweep_at:
-        sweep(root, item)
-    return True
+    if not add_reference(set, item) or set.count < set.sweep_at:
+        return True
+    Py_IncRef(cast(ptr[Object], root))
+    sweep(root, item)
+    # Finalisers have run: there may have been another sweep, which did not know of the item, or the group was merged.
+    set = root_of(root).references
+    good = reserve_references(set, set.count + 1)
+    if good:
+        add_reference(set, item)
+    else:
+        PyErr_NoMemory()
+    Py_DecRef(cast(ptr[Object], root))
+    return good
 
 
 @export

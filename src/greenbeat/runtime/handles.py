@@ -26,7 +26,7 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.groups import Group
-from greenbeat.runtime.hooks import RANGE, hooks, none_object, take_exception
+from greenbeat.runtime.hooks import RANGE, hooks, none_object, or_none, take_exception
 from greenbeat.runtime.layout import Memory
 from greenbeat.runtime.memory import outside
 from greenbeat.runtime.pythonapi import (
@@ -143,13 +143,13 @@ def memory_buffer(self: ptr[Handle], view: ptr[void], flags: i32) -> i32:
 def out_of_range(self: ptr[Handle], arguments: ptr[ptr[Object]], count: i64, reads: i32) -> ptr[Object]:
     """Say what is wrong with the arguments of `read` or `write`; returns null."""
     cause = take_exception()
-    drop(cause)
     first = none_object[0]
     second = none_object[0]
     if count == 2:
         first = arguments[0]
         second = arguments[1]
-    drop(PyObject_CallFunction(hooks[RANGE], "OOOii", self, first, second, i32(count), reads))
+    drop(PyObject_CallFunction(hooks[RANGE], "OOOiiO", self, first, second, i32(count), reads, or_none(cause)))
+    drop(cause)
     return cast(ptr[Object], 0)
 
 

@@ -28,7 +28,7 @@ from greenbeat.runtime.pythonapi import (
     RESULT,  # FunctionInstance's address, position, value, cause: a host function's result does not fit
     NOTE,  # exception, task's address: tell which guest frames it went through
     NAME,  # FunctionInstance's address -> str
-    RANGE,  # memory, offset, size or data, whether it is read: they are no numbers, or outside
+    RANGE,  # memory, offset, size or data, their number, whether it is read, cause: they are no numbers, or outside
 ) = range(11)
 HOOKS = 11
 

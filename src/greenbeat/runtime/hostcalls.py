@@ -9,7 +9,7 @@ What the callable does may call guests again, on the same task above `task.top`;
 from greenbeat.native import cast, i64, native, ptr, stack, u8, u32, u64, unlikely
 from greenbeat.runtime.arena import free, malloc
 from greenbeat.runtime.conversions import from_slot, to_slot
-from greenbeat.runtime.groups import Group, group_of
+from greenbeat.runtime.groups import group_of
 from greenbeat.runtime.hooks import NOTE, RESULT, hooks, or_none, put_exception, take_exception
 from greenbeat.runtime.layout import FunctionInstance, Task
 from greenbeat.runtime.pythonapi import (
@@ -43,14 +43,17 @@ def bad_result(target: ptr[FunctionInstance], position: i64, value: ptr[Object])
 
 
 @native
-def store_results(target: ptr[FunctionInstance], result: ptr[Object], slots: ptr[u64], group: ptr[Group]) -> bool:
-    """Convert what a host function returned; False with an exception set."""
+def store_results(target: ptr[FunctionInstance], result: ptr[Object], slots: ptr[u64]) -> bool:
+    """Convert what a host function returned; False with an exception set.
+
+    The function's group may be another one after each call of Python code: it may be merged.
+    """
     signature = target.signature
     count = signature.result_count
     if count == 0:
         return True
     if count == 1:
-        if unlikely(not to_slot(signature.results[0], result, slots, group)):
+        if unlikely(not to_slot(signature.results[0], result, slots, group_of(target))):
             return bad_result(target, 0, result)
         return True
     items = PySequence_Tuple(result)
@@ -62,14 +65,14 @@ def store_results(target: ptr[FunctionInstance], result: ptr[Object], slots: ptr
     for i in range(count):
         if good:
             item = PyTuple_GetItem(items, i64(i))
-            if not to_slot(signature.results[i], item, slots + i, group):
+            if not to_slot(signature.results[i], item, slots + i, group_of(target)):
                 good = bad_result(target, i64(i), item)
     Py_DecRef(items)
     return good
 
 
 @native
-def call_with(target: ptr[FunctionInstance], slots: ptr[u64], items: ptr[ptr[Object]], group: ptr[Group]) -> bool:
+def call_with(target: ptr[FunctionInstance], slots: ptr[u64], items: ptr[ptr[Object]]) -> bool:
     """Convert the arguments into `items`, whose first place is spare, call, and store the results."""
     signature = target.signature
     count = signature.param_count
@@ -84,19 +87,19 @@ def call_with(target: ptr[FunctionInstance], slots: ptr[u64], items: ptr[ptr[Obj
         Py_DecRef(items[passed + 1])
     if unlikely(result is None):
         return False
-    good = store_results(target, result, slots, group)
+    good = store_results(target, result, slots)
     Py_DecRef(result)
     return good
 
 
 @native(noinline=True)
-def call_with_many(target: ptr[FunctionInstance], slots: ptr[u64], group: ptr[Group]) -> bool:
+def call_with_many(target: ptr[FunctionInstance], slots: ptr[u64]) -> bool:
     """`call_with` for any number of parameters."""
     items = cast(ptr[ptr[Object]], malloc((u64(target.signature.param_count) + 1) * 8))
     if items is None:
         PyErr_NoMemory()
         return False
-    good = call_with(target, slots, items, group)
+    good = call_with(target, slots, items)
     free(items)
     return good
 
@@ -131,12 +134,11 @@ def call_host(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]
         return 1
     show_fuel(task)
     slots = cast(ptr[u64], arguments)
-    group = group_of(target)
     good = False
     if target.signature.param_count <= SMALL:
-        good = call_with(target, slots, stack(ptr[Object], SMALL + 1), group)
+        good = call_with(target, slots, stack(ptr[Object], SMALL + 1))
     else:
-        good = call_with_many(target, slots, group)
+        good = call_with_many(target, slots)
     take_fuel(task)
     Py_LeaveRecursiveCall()
     if unlikely(not good):

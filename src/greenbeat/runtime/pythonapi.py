@@ -94,6 +94,7 @@ MEMBER_OBJECT, MEMBER_UNSIGNED_INT, MEMBER_UNSIGNED, MEMBER_SIZE = 6, 11, 18, 19
 MEMBER_READ_ONLY = 1
 METHOD_FAST = 0x80
 BASE_TYPE, HAVE_GC, HAVE_VECTORCALL, DEFAULT_FLAGS = 1 << 10, 1 << 14, 1 << 11, 1 << 18
+NO_INSTANTIATION = 1 << 7
 # The top bit of a vectorcall's count: the callee may use the word before the arguments.
 VECTORCALL_ROOM = 1 << 63
 

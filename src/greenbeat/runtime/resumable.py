@@ -37,6 +37,7 @@ from greenbeat.runtime.pythonapi import (
     MEMBER_OBJECT,
     MEMBER_SIZE,
     MEMBER_UNSIGNED_INT,
+    NO_INSTANTIATION,
     TP_CLEAR,
     TP_DEALLOC,
     TP_MEMBERS,
@@ -58,7 +59,7 @@ from greenbeat.runtime.pythonapi import (
     set_slot,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import new_task, recycle_task, this_thread
+from greenbeat.runtime.tasks import native_stack_is_short, new_task, recycle_task, runs_elsewhere, this_thread
 
 READY, CALL_RUNNING, CALL_SUSPENDED, CALL_FINISHED, CALL_FAILED = range(5)
 UNLIMITED = (1 << 63) - 1
@@ -124,6 +125,8 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
     if instance.stack_limit + room < u64(task.ceiling - task.stack):
         task.ceiling = task.stack + (instance.stack_limit + room)
     task.mode = METERED
+    # Nobody resumes it while conversions run Python code.
+    self.state = CALL_RUNNING
     for i in range(signature.param_count):
         slots[i] = 0
     for i in range(signature.param_count):
@@ -132,6 +135,7 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
             bad_argument(function, i, item)
             drop(cast(ptr[Object], self))
             return cast(ptr[Object], 0)
+    self.state = READY
     return cast(ptr[Object], self)
 
 
@@ -155,16 +159,18 @@ def give_fuel(self: ptr[CallObject], fuel: i64) -> bool:
 
 @export
 def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
-    """Run a READY or SUSPENDED call until it is over or has used its fuel.
+    """Run a call until it is over or has used its fuel.
 
     Args:
         self: the call; the caller keeps it alive.
         fuel: how much it may use, above 0.
 
     Returns:
-        1, or 0 with an exception set. The state tells what became of the call: one that stopped because its instance
-        has too little fuel left is SUSPENDED.
+        1; 0 with an exception set; 2 if it is neither READY nor SUSPENDED. The state tells what became of the call:
+        one that stopped because its instance has too little fuel left is SUSPENDED.
     """
+    if (self.state != READY and self.state != CALL_SUSPENDED) or self.function is None:
+        return 2
     target = self.function.target
     thread = this_thread()
     if thread is None:
@@ -175,11 +181,11 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         return 0
     instance = target.instance
     busy = instance.task
-    if busy is not None and busy != thread.driver:
+    if runs_elsewhere(instance, thread):
         raise_about(self.function, BUSY)
         return 0
     outer = thread.task
-    if outer.depth >= instance.depth_limit:
+    if outer.depth >= instance.depth_limit or (outer.depth != 0 and native_stack_is_short(thread)):
         raise_exhausted(DEPTH)
         return 0
     if not give_fuel(self, fuel):
@@ -288,5 +294,5 @@ def create_call_type() -> ptr[void]:
     set_slot(slots + 2, TP_DEALLOC, call_dealloc)
     set_slot(slots + 3, TP_MEMBERS, members)
     set_slot(slots + 4, 0, None)
-    call_type[0] = make_type("greenbeat.Call", sizeof(CallObject), HAVE_GC, slots)
+    call_type[0] = make_type("greenbeat.Call", sizeof(CallObject), HAVE_GC | NO_INSTANTIATION, slots)
     return call_type[0]

@@ -5,6 +5,7 @@ Linux and macOS differ in a few numbers only.
 
 # ruff: noqa: D103  The C functions are documented in their manual pages.
 
+import platform
 import sys
 
 from greenbeat.native import (
@@ -32,6 +33,9 @@ ANONYMOUS = 0x20 if LINUX else 0x1000
 NO_RESERVE = 0x4000 if LINUX else 0x40
 DONT_NEED = 4 if LINUX else 5
 CLOCK_MONOTONIC = 1 if LINUX else 6
+# Whether threads can be asked where their native stacks are. Elsewhere than in glibc the answer for the main thread is
+# what of it is in use.
+KNOWS_STACKS = LINUX and platform.libc_ver()[0] == "glibc"
 MEMBARRIER_NUMBERS = {"x86_64": 324, "aarch64": 283}
 # Protection changes in these steps: a multiple of every page size in use.
 GRANULE = 65536
@@ -93,6 +97,18 @@ def pthread_self() -> u64: ...
 
 @extern
 def pthread_kill(thread: u64, signal: i32) -> i32: ...
+
+
+@extern
+def pthread_getattr_np(thread: u64, attributes: ptr[void]) -> i32: ...
+
+
+@extern
+def pthread_attr_getstack(attributes: ptr[void], base: ptr[u64], size: ptr[u64]) -> i32: ...
+
+
+@extern
+def pthread_attr_destroy(attributes: ptr[void]) -> i32: ...
 
 
 @extern

@@ -22,7 +22,9 @@ from greenbeat.native import (
     inline,
     native,
     ptr,
+    return_address_place,
     sizeof,
+    stack,
     static,
     struct,
     u8,
@@ -33,7 +35,7 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.hooks import EXHAUSTED, TIME, hooks
-from greenbeat.runtime.layout import STACK_MARGIN, TRAP_INTERRUPTED, TRAP_NONE, Task
+from greenbeat.runtime.layout import STACK_MARGIN, TRAP_INTERRUPTED, TRAP_NONE, Instance, Task
 from greenbeat.runtime.pythonapi import (
     PyErr_CheckSignals,
     PyEval_RestoreThread,
@@ -44,14 +46,19 @@ from greenbeat.runtime.pythonapi import (
 from greenbeat.runtime.system import (
     DONT_NEED,
     GRANULE,
+    KNOWS_STACKS,
     READ,
     WRITE,
     madvise,
     mprotect,
     munmap,
     now,
+    pthread_attr_destroy,
+    pthread_attr_getstack,
+    pthread_getattr_np,
     pthread_getspecific,
     pthread_key_create,
+    pthread_self,
     pthread_setspecific,
     reserve,
 )
@@ -62,6 +69,8 @@ LARGEST_STACK = 1 << 26
 # A recycled stack keeps this much of its memory.
 KEPT_STACK = 1 << 16
 CACHED_TASKS = 64
+# No call begins below a call that waits when less than this is left of the native stack, or less than half of it.
+NATIVE_MARGIN = 1 << 17
 
 
 @struct
@@ -76,6 +85,9 @@ class Thread:
     calls: u64
     seen: u64
     next: ptr["Thread"]
+    # The lowest address of the thread's native stack, and how much above it is left to Python.
+    native_stack: u64
+    native_margin: u64
 
 
 thread_key = static(u32, name="thread_key")
@@ -208,6 +220,27 @@ def give_driver(thread: ptr[Thread]) -> bool:
     return make_stack(thread.driver, LARGEST_STACK) or make_stack(thread.driver, DEFAULT_STACK)
 
 
+@native
+def note_native_stack(thread: ptr[Thread]) -> None:
+    """Note where the calling thread's native stack is, if the system tells."""
+    thread.native_margin = 0
+    if KNOWS_STACKS:
+        # pthread_attr_t has at most 64 bytes.
+        attributes = stack(u64, 16)
+        size = stack(u64, 1)
+        if pthread_getattr_np(pthread_self(), attributes) == 0:
+            if pthread_attr_getstack(attributes, addressof(thread.native_stack), size) == 0:
+                half = size[0] // 2
+                thread.native_margin = half if half < NATIVE_MARGIN else u64(NATIVE_MARGIN)
+            pthread_attr_destroy(attributes)
+
+
+@native(noinline=True)
+def native_stack_is_short(thread: ptr[Thread]) -> bool:
+    """Whether the calling thread is near the end of its native stack. On a stack of somebody else's it never is."""
+    return cast(u64, return_address_place()) - thread.native_stack < thread.native_margin
+
+
 @native(noinline=True)
 def new_thread() -> ptr[Thread]:
     """The record of a thread that has none yet; null when there is no memory."""
@@ -223,6 +256,7 @@ def new_thread() -> ptr[Thread]:
         return cast(ptr[Thread], 0)
     thread.driver.depth = 0
     thread.task = thread.driver
+    note_native_stack(thread)
     return thread
 
 
@@ -250,6 +284,9 @@ def forget_other_threads() -> None:
     while thread is not None:
         if thread != own and thread.used != 0:
             thread_ended(thread)
+            # Instances that it ran keep this task, which has no stack any more: nobody runs them.
+            thread.driver = None
+            thread.task = None
         thread = thread.next
 
 
@@ -270,6 +307,13 @@ def take_fuel(task: ptr[Task]) -> None:
     payer = task.payer
     if payer is not None:
         task.fuel = payer.fuel - task.reserve
+
+
+@inline
+def runs_elsewhere(instance: ptr[Instance], thread: ptr[Thread]) -> bool:
+    """Whether another thread runs an instance."""
+    busy = instance.task
+    return unlikely(busy is not None) and busy != thread.driver and busy.stack is not None
 
 
 @native(shared=True, noinline=True)

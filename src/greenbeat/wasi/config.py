@@ -244,8 +244,10 @@ def _imports(module: "Module", process: Process, imports: Mapping[str, Any]) -> 
     """
     merged = dict(imports)
     for wanted in module.imports:
-        entry = MODULES.get(wanted.module, {}).get(wanted.name)
-        given = merged.get(wanted.module, {})
+        if wanted.module not in MODULES:
+            continue
+        entry = MODULES[wanted.module].get(wanted.name)
+        given = merged.setdefault(wanted.module, {})
         if entry is None or wanted.name in getattr(given, "exports", given):
             continue
         found = tuple(tuple(_TYPES[letter] for letter in types) for types in (entry.params, entry.results))

@@ -37,6 +37,11 @@ def _follows(flags: int, path: str) -> bool:
     return bool(flags & SYMLINK_FOLLOW) or ends_in_slash(path.encode())
 
 
+def _ends_in_dot(path: str) -> bool:
+    """Whether a path's last component is `.` or `..`, which stand for no name that could be removed."""
+    return path.rstrip("/").rpartition("/")[2] in (".", "..")
+
+
 def _status(place: Place) -> Status:
     """The status of what is at a place, which must be a folder if the path says so."""
     found = place.folder.status(place.name)
@@ -181,8 +186,8 @@ def path_remove_directory(process: "Process", fd: int, address: int, length: int
     """Remove a directory that is empty."""
     path = process.memory.text(address, length)
     with _place(process, fd, Rights.PATH_REMOVE_DIRECTORY, path).changing() as place:
-        if place.name == b".":
-            raise Failure(Errno.INVAL if path.rstrip("/").endswith(".") else Errno.BUSY)
+        if place.name == b"." or _ends_in_dot(path):
+            raise Failure(Errno.INVAL)
         place.folder.remove_folder(place.name)
 
 
@@ -254,7 +259,7 @@ def path_rename(process: "Process", fd: int, address: int, length: int, new_fd: 
         _place(process, fd, Rights.PATH_RENAME_SOURCE, path).changing() as old,
         _place(process, new_fd, Rights.PATH_RENAME_TARGET, new_path).changing() as place,
     ):
-        if b"." in (old.name, place.name):
+        if b"." in (old.name, place.name) or _ends_in_dot(path) or _ends_in_dot(new_path):
             raise Failure(Errno.BUSY)
         if _status(old).kind != FileType.DIRECTORY and place.wants_folder:
             raise Failure(Errno.NOTDIR)

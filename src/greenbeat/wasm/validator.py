@@ -11,6 +11,7 @@ interpreter's translator looking on.
 
 from greenbeat.native import cast, extern, inline, native, ptr, sizeof, struct, u8, u32, u64, unlikely, void
 from greenbeat.runtime.layout import Function, Module, SignatureType
+from greenbeat.wasm import limits
 from greenbeat.wasm.reader import INVALID, OUT_OF_MEMORY, Reader, fail, failed, read_u32
 from greenbeat.wasm.types import has_default, read_value_type
 from greenbeat.wasm.valuetypes import BOTTOM, REFERENCE, matches
@@ -95,7 +96,11 @@ def no_memory(v: ptr[Validator]) -> bool:
 @native(cold=True)
 def grow_types(v: ptr[Validator]) -> bool:
     """Make room for more operands."""
+    if unlikely(v.capacity == limits.OPERANDS):
+        return broken(v, limits.exceeded(limits.OPERANDS, "operands at a time"), 0, 0)
     capacity = v.capacity * 2 + 256
+    if capacity > limits.OPERANDS:
+        capacity = limits.OPERANDS
     grown = cast(ptr[u32], realloc(v.types, u64(capacity) * 4))
     if grown is None:
         return no_memory(v)

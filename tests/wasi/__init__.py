@@ -1,0 +1,1 @@
+"""WASI: every function from a guest's side, and programs in C."""
