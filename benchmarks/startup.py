@@ -3,17 +3,22 @@
     python -m benchmarks.startup
     python -m benchmarks.startup --rounds 3 --json startup.json
 
-Two figures for each module that is installed: loading it (decoding, validating, and whatever the engine compiles ahead
-of the first call), and a whole run of the command from its bytes to its output. An engine that translates functions
-when they are first called has little to do in the first, and does it in the second. Wall time, because a compiler that
-uses several processors does so for the sake of it; every run is a process of its own, whose start and imports do not
-count.
+Three figures for each module that is installed: loading it (decoding, validating, and whatever the engine compiles
+ahead of the first call); a whole run of the command from its bytes to its output; and a whole process that does so, as
+a shell would start it. An engine that translates functions when they are first called has little to do in the first,
+and does it in the second. Wall time, because a compiler that uses several processors does so for the sake of it; every
+run is a process of its own, whose start and imports count in the third figure only. There WAMR is its program `iwasm`,
+from `GREENBEAT_IWASM` or the search path, and wasmtime is its package in a process of Python's.
 """
 
 import argparse
 import importlib
 import importlib.util
 import json
+import os
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -62,6 +67,8 @@ class Starter(ABC):
     """One engine, not yet used."""
 
     name: ClassVar[str]
+    # Whether it is a program, of which only a whole process can be measured.
+    is_program: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self) -> None:
@@ -74,6 +81,19 @@ class Starter(ABC):
     @abstractmethod
     def run(self, module: bytes, arguments: tuple[str, ...]) -> bytes:
         """From bytes to what the command wrote."""
+
+    def command(self, path: Path, arguments: tuple[str, ...]) -> list[str]:
+        """The command line that runs it in a process of its own."""
+        return [sys.executable, "-m", "benchmarks.startup", "run", self.name, str(path), *arguments]
+
+    def measure_process(self, path: Path, arguments: tuple[str, ...], expected: bytes) -> float:
+        command = self.command(path, arguments)
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, check=True)
+        elapsed = time.perf_counter() - start
+        if done.stdout != expected:
+            raise ArithmeticError(f"it wrote {done.stdout!r} instead of {expected!r}")
+        return elapsed
 
     def measure_load(self, path: Path) -> float:
         self.prepare()
@@ -106,10 +126,33 @@ class GreenbeatStarter(Starter):
         return loaded
 
     def run(self, module: bytes, arguments: tuple[str, ...]) -> bytes:
-        if not hasattr(self.greenbeat, "run"):
-            raise NotImplementedError("it has no WASI yet")
-        written: bytes = self.greenbeat.run(module, args=list(arguments)).stdout
+        written: bytes = self.greenbeat.run(module, arguments[1:], program=arguments[0]).stdout
         return written
+
+    def command(self, path: Path, arguments: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "greenbeat", "run", str(path), "--", *arguments[1:]]
+
+
+class WamrStarter(Starter):
+    """WAMR's program."""
+
+    name = "wamr"
+    is_program = True
+
+    def prepare(self) -> None:
+        """There is nothing to import."""
+
+    def load(self, module: bytes) -> object:
+        raise NotImplementedError
+
+    def run(self, module: bytes, arguments: tuple[str, ...]) -> bytes:
+        raise NotImplementedError
+
+    def command(self, path: Path, arguments: tuple[str, ...]) -> list[str]:
+        program = os.environ.get("GREENBEAT_IWASM") or shutil.which("iwasm")
+        if program is None:
+            raise FileNotFoundError("no iwasm on the search path or in GREENBEAT_IWASM")
+        return [program, str(path), *arguments[1:]]
 
 
 class WasmtimeStarter(Starter):
@@ -161,10 +204,26 @@ class PulleyStarter(WasmtimeStarter):
     peer = Pulley
 
 
-STARTERS: tuple[type[Starter], ...] = (GreenbeatStarter, PulleyStarter, WinchStarter, WasmtimeStarter)
+STARTERS: tuple[type[Starter], ...] = (
+    GreenbeatStarter,
+    WamrStarter,
+    PulleyStarter,
+    WinchStarter,
+    WasmtimeStarter,
+)
+
+
+def run_one(name: str, path: str, *arguments: str) -> None:
+    """Run a command on one engine, in this process."""
+    starter = next(starter for starter in STARTERS if starter.name == name)()
+    starter.prepare()
+    sys.stdout.buffer.write(starter.run(Path(path).read_bytes(), arguments))
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["run"]:
+        run_one(*sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(description="Compare the time from a module's bytes to its first result.")
     parser.add_argument("--rounds", type=int, default=2, help="how many times everything is run (default 2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to a file")
@@ -183,11 +242,14 @@ def main() -> None:
         requests: dict[str, tuple[object, ...]] = {
             f"{command.label}, load": ("measure_load", path),
             f"{command.label}, run": ("measure_run", path, command.arguments, command.output),
+            f"{command.label}, process": ("measure_process", path, command.arguments, command.output),
         }
         for line, (method, *given) in requests.items():
             times = measured.setdefault(line, {})
             for _ in range(arguments.rounds):
                 for starter in STARTERS:
+                    if starter.is_program and method != "measure_process":
+                        continue
                     try:
                         with Worker(starter) as worker:
                             times.setdefault(starter.name, []).append(worker.call(str(method), *given))

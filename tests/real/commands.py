@@ -28,7 +28,11 @@ class Ended:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """All files in a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
 
 
 def fill(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -83,6 +83,37 @@ def test_a_deadline_ends_waiting(how: str) -> None:
         found.call("random_get", 0, 16)
 
 
+def test_a_deadline_ends_writing_to_a_pipe_that_nobody_reads() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb"), open(writing, "wb") as pipe, guest({"seconds": 0.1}, stdout=pipe) as found:
+
+        def write_on() -> None:
+            while True:
+                assert found.write(1, bytes(0x4000)) == 4096
+
+        with pytest.raises(gb.Exhausted, match="out of time"):
+            write_on()
+
+
+def test_a_deadline_does_not_shorten_what_is_written_to_files(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as out, guest({"seconds": 10}, stdout=out) as found:
+        assert found.write(1, bytes(0x4000)) == 0x4000
+
+
+def test_exit_from_a_resumable_call() -> None:
+    module = gb.Module.from_wat(
+        """(module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))) (memory (export "memory") 1)
+        (func (export "_start") (local i32) (loop $l (br_if $l (i32.lt_u
+          (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 1000)))) (call $exit (i32.const 9))))"""
+    )
+    with module.instantiate(wasi=gb.Wasi()) as instance:
+        call = instance.exports._start.start()
+        assert not call.resume(fuel=100)
+        with pytest.raises(gb.Exit, match="status 9"):
+            call.resume()
+        assert call.done
+
+
 @pytest.mark.parametrize("how", ["sleep", "poll", "read"])
 def test_an_interrupt_ends_waiting(how: str) -> None:
     reading, writing = os.pipe()

@@ -14,14 +14,17 @@ from functools import cache
 
 from greenbeat.interpreter.calls import memory_of
 from greenbeat.interpreter.convention import RESULT, cold_handler, handler, next_handler
+from greenbeat.interpreter.poll import poll
 from greenbeat.native import cast, i64, inline, load, ptr, store, tail, trap, u8, u32, u64, unlikely, v128
 from greenbeat.runtime.evaluate import function_reference
-from greenbeat.runtime.layout import TRAP_TABLE, Instance, Task
-from greenbeat.runtime.memory import grow_memory, memory_copy, memory_fill
-from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
+from greenbeat.runtime.layout import TRAP_MEMORY, TRAP_TABLE, Instance, Task
+from greenbeat.runtime.memory import grow_memory, memory_copy, memory_fill, outside
+from greenbeat.runtime.segments import data_drop, data_length, elem_drop, memory_init, table_init
 from greenbeat.runtime.table import grow_table, table_copy, table_fill
 
 SIZE = 24
+# Bytes that are moved between two looks at the pulse.
+LONGEST_PART = 1 << 20
 
 
 @inline
@@ -77,6 +80,47 @@ def action(work):
     return run_action
 
 
+def long_action(work):
+    """An action that may take long: `work` does a part of it, and returns what is left of the count.
+
+    It has put the operands of the rest into their slots: the cell runs again, after a look at the pulse.
+    """
+
+    @handler
+    def run_long_action(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        if unlikely(work(ip, sp, instance) != 0):
+            if unlikely(task.pulse != 0):
+                return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+            again = next_handler(ip)
+            return tail(again(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+        done(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator)
+
+    return run_long_action
+
+
+@inline
+def part(count):
+    """How much of a count is done before the next look at the pulse."""
+    return count if count < LONGEST_PART else u64(LONGEST_PART)
+
+
+@inline
+def add(ip, sp, position, amount):
+    """Add to an operand."""
+    place = load(u32, ip, RESULT) + 8 * position
+    store(sp, load(u64, sp, place) + amount, place)
+
+
+@inline
+def check_range(memory, start, count):
+    """Stop with a trap unless all of a range is in a memory."""
+    if unlikely(outside(start, count, memory.length)):
+        trap(TRAP_MEMORY)
+
+
 @inline
 def one(ip):
     """The cell's first index."""
@@ -109,22 +153,48 @@ def memory_grow_work(ip, sp, instance):
 @inline
 def memory_fill_work(ip, sp, instance):
     """`memory.fill`."""
+    memory = instance.memories[one(ip)]
     destination, value, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
-    check(memory_fill(instance.memories[one(ip)], destination, u32(value), count))
+    check_range(memory, destination, count)
+    now = part(count)
+    check(memory_fill(memory, destination, u32(value), now))
+    add(ip, sp, 0, now)
+    add(ip, sp, 2, u64(0) - now)
+    return count - now
 
 
 @inline
 def memory_copy_work(ip, sp, instance):
     """`memory.copy`."""
+    to, origin = instance.memories[one(ip)], instance.memories[two(ip)]
     destination, source, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
-    check(memory_copy(instance.memories[one(ip)], instance.memories[two(ip)], destination, source, count))
+    check_range(to, destination, count)
+    check_range(origin, source, count)
+    now = part(count)
+    if destination > source:
+        # The last part first: it may lie where the others come from.
+        check(memory_copy(to, origin, destination + (count - now), source + (count - now), now))
+    else:
+        check(memory_copy(to, origin, destination, source, now))
+        add(ip, sp, 0, now)
+        add(ip, sp, 1, now)
+    add(ip, sp, 2, u64(0) - now)
+    return count - now
 
 
 @inline
 def memory_init_work(ip, sp, instance):
     """`memory.init`."""
     destination, source, count = argument(ip, sp, 0), argument(ip, sp, 1), argument(ip, sp, 2)
-    check(memory_init(instance, one(ip), two(ip), destination, source, count))
+    check_range(instance.memories[one(ip)], destination, count)
+    if unlikely(outside(source, count, data_length(instance, two(ip)))):
+        trap(TRAP_MEMORY)
+    now = part(count)
+    check(memory_init(instance, one(ip), two(ip), destination, source, now))
+    add(ip, sp, 0, now)
+    add(ip, sp, 1, now)
+    add(ip, sp, 2, u64(0) - now)
+    return count - now
 
 
 @inline
@@ -206,9 +276,9 @@ def ref_func_work(ip, sp, instance):
 SERVICES = {
     "memory.size": service(memory_size_work),
     "memory.grow": service(memory_grow_work),
-    "memory.fill": action(memory_fill_work),
-    "memory.copy": action(memory_copy_work),
-    "memory.init": action(memory_init_work),
+    "memory.fill": long_action(memory_fill_work),
+    "memory.copy": long_action(memory_copy_work),
+    "memory.init": long_action(memory_init_work),
     "data.drop": action(data_drop_work),
     "table.get": service(table_get_work),
     "table.set": action(table_set_work),

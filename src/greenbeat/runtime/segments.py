@@ -3,10 +3,16 @@
 A dropped segment is an empty one. https://webassembly.github.io/spec/core/exec/instructions.html#exec-memory-init
 """
 
-from greenbeat.native import cast, copy, native, ptr, u8, u32, u64
+from greenbeat.native import cast, copy, inline, native, ptr, u8, u32, u64
 from greenbeat.runtime.evaluate import evaluate_constant, function_reference
 from greenbeat.runtime.layout import ACTIVE, DECLARATIVE, TRAP_MEMORY, TRAP_NONE, TRAP_TABLE, ElementSegment, Instance
 from greenbeat.runtime.memory import outside
+
+
+@inline
+def data_length(instance: ptr[Instance], segment: u32) -> u64:
+    """How long a data segment is: once dropped, it is empty."""
+    return u64(0) if instance.dropped_datas[segment] != 0 else instance.module.datas[segment].length
 
 
 @native(shared=True)
@@ -14,9 +20,8 @@ def memory_init(instance: ptr[Instance], memory: u32, segment: u32, to: u64, sta
     """`memory.init`: copy part of a data segment into a memory. Returns a trap's number, or 0."""
     assert memory < instance.module.memory_count and segment < instance.module.data_count
     data = instance.module.datas + segment
-    length = u64(0) if instance.dropped_datas[segment] != 0 else data.length
     target = instance.memories[memory]
-    if outside(start, count, length) or outside(to, count, target.length):
+    if outside(start, count, data_length(instance, segment)) or outside(to, count, target.length):
         return TRAP_MEMORY
     copy(target.base + to, data.data + start, count)
     return TRAP_NONE

@@ -6,6 +6,7 @@ Data goes between the host's file and the guest's memory in one system call, wit
 import array
 import fcntl
 import os
+import select
 import termios
 from collections.abc import Callable
 
@@ -148,11 +149,11 @@ class HostStream(Handle):
     Args:
         fd: the host's descriptor.
         quota: what may be written.
-        wait: waits until the descriptor can be read (or, if told so, written); a deadline ends that.
+        wait: if there is a deadline, waits until the descriptor can be read (or, if told so, written), and says so.
         reads, writes: which way it goes.
     """
 
-    def __init__(self, fd: int, quota: Quota, wait: Callable[[int, bool], None], *, reads: bool, writes: bool) -> None:
+    def __init__(self, fd: int, quota: Quota, wait: Callable[[int, bool], bool], *, reads: bool, writes: bool) -> None:
         found = os.fstat(fd)
         self.kind = file_type(found.st_mode)
         self.possible = Rights.FILE if self.kind == FileType.REGULAR_FILE else Rights.STREAM
@@ -171,15 +172,15 @@ class HostStream(Handle):
     def available(self) -> int:
         return readable_bytes(self.fd)
 
-    def _ready(self, writing: bool) -> None:
+    def _ready(self, writing: bool) -> bool:
+        """Wait if need be; returns whether the system must not wait for more."""
         if not self.blocks:
-            return
+            return False
         if self.flags & FdFlags.NONBLOCK:
-            os_ready = os_poll(self.fd, writing)
-            if not os_ready:
+            if not is_ready(self.fd, writing):
                 raise Failure(Errno.AGAIN)
-        else:
-            self.wait(self.fd, writing)
+            return True
+        return self.wait(self.fd, writing)
 
     def read(self, buffers: Buffers) -> int:
         if not self.reads:
@@ -195,7 +196,9 @@ class HostStream(Handle):
         fitting = self.quota.writable(buffers)
         if not fitting:
             return 0
-        self._ready(True)
+        if self._ready(True):
+            # So much a pipe that is ready takes at once.
+            fitting = [fitting[0][: select.PIPE_BUF]]
         written = os.writev(self.fd, fitting)
         self.quota.wrote(written)
         return written
@@ -211,10 +214,8 @@ class HostStream(Handle):
         return status_of(os.fstat(self.fd))
 
 
-def os_poll(fd: int, writing: bool) -> bool:
+def is_ready(fd: int, writing: bool) -> bool:
     """Whether a descriptor can be read or written without waiting."""
-    import select
-
     poll = select.poll()
     poll.register(fd, select.POLLOUT if writing else select.POLLIN)
     return bool(poll.poll(0))

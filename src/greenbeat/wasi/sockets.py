@@ -1,6 +1,5 @@
 """Sockets that the embedder gives: a guest can accept, receive, send and shut down, but open none of its own."""
 
-import select
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ from greenbeat.wasi.constants import Errno, Failure, FdFlags, FileType, Rights
 from greenbeat.wasi.functions import function
 from greenbeat.wasi.guestmemory import U32
 from greenbeat.wasi.handles import Buffers, Handle
-from greenbeat.wasi.hostfiles import readable_bytes
+from greenbeat.wasi.hostfiles import is_ready, readable_bytes
 from greenbeat.wasi.quota import Quota
 
 if TYPE_CHECKING:
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 _PEEK, _WAITALL = 1, 2
 _TRUNCATED = 1
 _SHUT_RD, _SHUT_WR = 1, 2
-Wait = Callable[[int, bool], None]
+# A deadline, or NONBLOCK: then only what is there at once is sent and received.
+_AT_ONCE = socket.MSG_DONTWAIT
+Wait = Callable[[int, bool], bool]
 
 
 class Socket(Handle):
@@ -44,16 +45,13 @@ class Socket(Handle):
         return readable_bytes(self.socket.fileno())
 
     def ready(self, writing: bool) -> int:
-        """Wait until it can be read or written, unless it must not block; returns the host's descriptor."""
+        """Wait until it can be read or written, unless it must not block; returns what to tell the system then."""
         fd = self.socket.fileno()
         if self.flags & FdFlags.NONBLOCK:
-            poll = select.poll()
-            poll.register(fd, select.POLLOUT if writing else select.POLLIN)
-            if not poll.poll(0):
+            if not is_ready(fd, writing):
                 raise Failure(Errno.AGAIN)
-        else:
-            self.wait(fd, writing)
-        return fd
+            return _AT_ONCE
+        return _AT_ONCE if self.wait(fd, writing) else 0
 
     def read(self, buffers: Buffers) -> int:
         return self.receive(buffers, 0)[0]
@@ -65,15 +63,13 @@ class Socket(Handle):
         """Receive into some buffers: how many bytes, and the host's flags."""
         if not buffers:
             return 0, 0
-        self.ready(False)
-        count, _, found, _ = self.socket.recvmsg_into(buffers, 0, flags)
+        count, _, found, _ = self.socket.recvmsg_into(buffers, 0, flags | self.ready(False))
         return count, found
 
     def send(self, buffers: Buffers) -> int:
         """Send some buffers: how many bytes."""
         fitting = self.quota.writable(buffers)
-        self.ready(True)
-        count = self.socket.sendmsg(fitting, (), getattr(socket, "MSG_NOSIGNAL", 0))
+        count = self.socket.sendmsg(fitting, (), self.ready(True) | getattr(socket, "MSG_NOSIGNAL", 0))
         self.quota.wrote(count)
         return count
 

@@ -49,7 +49,13 @@ def wait(reading: list[int], writing: list[int], nanoseconds: int | None) -> set
             return {fd for fd, _ in ready}
 
 
-def wait_for(fd: int, writing: bool) -> None:
-    """Wait until a descriptor can be read, or written. Without a deadline the system call itself does that."""
-    if _deadline()[1]:
-        wait([] if writing else [fd], [fd] if writing else [], None)
+def wait_for(fd: int, writing: bool) -> bool:
+    """Wait until a descriptor can be read, or written, if there is a deadline; else the system call itself does that.
+
+    Returns:
+        Whether there is a deadline, so that the system call must not wait.
+    """
+    if not _deadline()[1]:
+        return False
+    wait([] if writing else [fd], [fd] if writing else [], None)
+    return True

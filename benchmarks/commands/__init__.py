@@ -1,0 +1,1 @@
+"""WASI commands that benchmarks run; `tests.wasi.rebuild` makes them of their sources."""
