@@ -141,6 +141,8 @@ class WasmtimeProgram(Program):
             code = trap.trap_code.name if trap.trap_code is not None else ""
             if code == "STACK_OVERFLOW":
                 raise gb.Exhausted("stack", "call stack exhausted") from None
+            if not code:
+                raise gb.UncaughtException from None
             raise gb.Trap(_TRAPS.get(code, code)) from None
         return tuple(result) if isinstance(result, list) else result
 

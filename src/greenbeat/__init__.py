@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from greenbeat.api.memory import Memory
     from greenbeat.api.module import Module
     from greenbeat.api.table import Table
-    from greenbeat.errors import CompileError, Exhausted, Frame, GreenbeatError, LinkError, Trap
+    from greenbeat.api.tags import Tag
+    from greenbeat.errors import CompileError, Exhausted, Frame, GreenbeatError, LinkError, Trap, UncaughtException
     from greenbeat.native.types import f32, f64, i32, i64
     from greenbeat.wasi.clocks import Clock, VirtualClock
     from greenbeat.wasi.config import Wasi
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         ImportType,
         MemoryType,
         TableType,
+        TagType,
         ValueType,
     )
 
@@ -64,8 +66,11 @@ _WHERE = {
     "Module": ("greenbeat.api.module", "Module"),
     "Result": ("greenbeat.wasi.running", "Result"),
     "Table": ("greenbeat.api.table", "Table"),
+    "Tag": ("greenbeat.api.tags", "Tag"),
+    "TagType": ("greenbeat.wasm.description", "TagType"),
     "TableType": ("greenbeat.wasm.description", "TableType"),
     "Trap": ("greenbeat.errors", "Trap"),
+    "UncaughtException": ("greenbeat.errors", "UncaughtException"),
     "ValueType": ("greenbeat.wasm.description", "ValueType"),
     "VirtualClock": ("greenbeat.wasi.clocks", "VirtualClock"),
     "Wasi": ("greenbeat.wasi.config", "Wasi"),
@@ -118,7 +123,10 @@ __all__ = [
     "Result",
     "Table",
     "TableType",
+    "Tag",
+    "TagType",
     "Trap",
+    "UncaughtException",
     "ValueType",
     "VirtualClock",
     "Wasi",

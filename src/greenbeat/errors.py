@@ -98,6 +98,22 @@ class Trap(GreenbeatError):
         return _with_frames(self.kind, self.backtrace)
 
 
+class UncaughtException(GreenbeatError):
+    """The guest threw an exception that no guest caught.
+
+    Attributes:
+        values: what the exception carries.
+        backtrace: the guest's frames where it was thrown, innermost first.
+    """
+
+    def __init__(self, values: tuple[object, ...] = (), backtrace: tuple[Frame, ...] = ()) -> None:
+        super().__init__(values, backtrace)
+        self.values, self.backtrace = values, backtrace
+
+    def __str__(self) -> str:
+        return _with_frames(f"uncaught exception({', '.join(map(repr, self.values))})", self.backtrace)
+
+
 class Exhausted(GreenbeatError):
     """A limit was reached.
 

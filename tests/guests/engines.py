@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import greenbeat
+
 FOLDER = Path(__file__).parent
 BUFFER_BYTES = 65536
 
@@ -42,9 +44,6 @@ class Program(ABC):
 
 class GreenbeatProgram(Program):
     def __init__(self, module: bytes) -> None:
-        greenbeat = pytest.importorskip("greenbeat")
-        if not hasattr(greenbeat, "Module"):
-            pytest.skip("greenbeat has no engine yet")
         self.instance = greenbeat.Module(module).instantiate()
 
     def call(self, name: str, *arguments: float) -> Any:

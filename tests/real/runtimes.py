@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import pytest
 
+import greenbeat
+
 Imports = Mapping[str, Mapping[str, Callable[..., Any]]]
 
 
@@ -50,10 +52,13 @@ class Guest(ABC):
 
 class GreenbeatGuest(Guest):
     def instantiate(self, module: bytes, imports: Imports) -> None:
-        greenbeat = pytest.importorskip("greenbeat")
-        if not hasattr(greenbeat, "Module"):
-            pytest.skip("greenbeat has no engine yet")
-        self.exports = greenbeat.Module(module).instantiate(imports=imports).exports
+        try:
+            found = greenbeat.Module(module)
+        except greenbeat.CompileError as error:
+            if "vector instructions are not supported yet" in str(error):
+                pytest.skip("the module needs vector instructions, which are for later")
+            raise
+        self.exports = found.instantiate(imports=imports).exports
 
     def call(self, name: str, *arguments: float) -> Any:
         return self.exports[name](*arguments)

@@ -33,7 +33,6 @@ from tests.spec.suite import SUITE, scripts
 LATER_FILES: dict[str, list[str]] = {
     "simd": ["simd_*.wast"],
     "relaxed-simd": ["i16x8_relaxed_*.wast", "i32x4_relaxed_*.wast", "i8x16_relaxed_*.wast", "relaxed_*.wast"],
-    "exceptions": ["tag.wast", "throw.wast", "throw_ref.wast", "try_table.wast"],
     "gc": [
         "array.wast",
         "array_*.wast",
@@ -59,9 +58,8 @@ LATER_FILES: dict[str, list[str]] = {
 }
 
 LATER_COMMANDS: dict[str, dict[int, str]] = {
-    "imports.wast": dict.fromkeys((239, 243, 247, 251, 255), "exceptions: imports a tag"),
-    "name_annot.wast": {34: "exceptions: defines tags"},
     "ref_null.wast": {23: "gc: bottom types such as nofunc"},
+    "tag.wast": dict.fromkeys((30, 38, 40, 48), "gc: recursive types"),
     "table_init.wast": {2272: "gc: a table of arrays"},
     "table_init64.wast": {2457: "gc: a table of arrays"},
     "type-equivalence.wast": dict.fromkeys(
@@ -78,12 +76,9 @@ class Trim:
     tokens: frozenset[str]
 
 
-_TAGS = Trim("exceptions: tags", frozenset({"tag", "throw"}))
-_GC_NULLS = Trim("gc, exceptions: references to any and exn", frozenset({"anyref", "exnref"}))
+_GC_NULLS = Trim("gc: references to any", frozenset({"anyref"}))
 
 TRIMMED_MODULES: dict[str, dict[int, Trim]] = {
-    "imports.wast": dict.fromkeys((3, 35), _TAGS),
-    "instance.wast": dict.fromkeys((3, 15, 62, 109, 128), _TAGS),
     "ref_null.wast": {1: _GC_NULLS},
 }
 

@@ -75,6 +75,8 @@ class GreenbeatAdapter:
                 return Outcome.UNLINKABLE
             case gb.Trap():
                 return Outcome.TRAP
+            case gb.UncaughtException():
+                return Outcome.EXCEPTION
             case gb.Exhausted(resource="stack"):
                 return Outcome.EXHAUSTION
         return None

@@ -36,7 +36,7 @@ def make_engine(**features: bool) -> wasmtime.Engine:
     """An engine for the features we implement now; more, or fewer, by keyword."""
     config = wasmtime.Config()
     ours = {"tail_call": True, "function_references": True, "multi_memory": True, "memory64": True}
-    later = {"gc": False, "exceptions": False, "relaxed_simd": False, "simd": False, "threads": False}
+    later = {"gc": False, "relaxed_simd": False, "simd": False, "threads": False}
     for feature, enabled in (ours | later | features).items():
         setattr(config, f"wasm_{feature}", enabled)
     return wasmtime.Engine(config)

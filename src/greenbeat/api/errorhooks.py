@@ -1,12 +1,13 @@
 """The words for what goes wrong in native code: the hooks of `greenbeat.runtime.hooks`."""
 
 import ctypes
+import sys
 from typing import Any, NoReturn
 
 from greenbeat.api import bridge
 from greenbeat.api.checks import described, shown, whole
 from greenbeat.api.values import mismatch, short
-from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap
+from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap, UncaughtException
 from greenbeat.runtime import hooks, layout, traps
 from greenbeat.wasm.description import Description, function_type_at, printable
 
@@ -50,9 +51,25 @@ def stopped(address: int, task: int, status: int) -> NoReturn:
     frames = backtrace(task)
     if status == layout.SUSPENDED:
         raise Exhausted("fuel", "out of fuel", frames)
+    if found.trap == layout.TRAP_EXCEPTION:
+        raise UncaughtException(_exception_values(found), frames)
     if found.trap in (layout.TRAP_STACK, layout.TRAP_DEPTH):
         raise Exhausted("stack", traps.text(found.trap), frames)
     raise Trap(traps.text(found.trap), frames)
+
+
+def _exception_values(task: Any) -> tuple[object, ...]:
+    """What the exception that a task has carries; the task has it no more."""
+    exception = ctypes.cast(task.exception, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(exception))
+    task.exception = None
+    tag = bridge.at(layout.Tag, int.from_bytes(exception[:8], sys.byteorder))
+    words = ctypes.create_string_buffer(exception)
+    params = function_type_at(tag.signature).params
+    return tuple(
+        bridge.native.read_value(kind, ctypes.addressof(words) + layout.SLOT * place)
+        for place, kind in enumerate(params, 1)
+    )
 
 
 def exhausted(resource: int, task: int) -> NoReturn:

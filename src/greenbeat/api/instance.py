@@ -19,10 +19,11 @@ from greenbeat.api.globals import wrap_global
 from greenbeat.api.limits import Limits
 from greenbeat.api.memory import wrap_memory
 from greenbeat.api.table import wrap_table
+from greenbeat.api.tags import wrap_tag
 from greenbeat.errors import Exhausted
 from greenbeat.runtime import layout
 from greenbeat.runtime.instantiate import MEMORY_LIMIT, SEGMENT_TRAP, TABLE_LIMIT, InstanceError
-from greenbeat.wasm.description import Description, ExportType, FunctionType, MemoryType, TableType, printable
+from greenbeat.wasm.description import Description, ExportType, FunctionType, MemoryType, TableType, TagType, printable
 
 if TYPE_CHECKING:
     from greenbeat.api.module import Module
@@ -213,6 +214,8 @@ def _export(group: Any, address: int, instance: Any, export: ExportType) -> Any:
         return wrap_memory(group, _pointer(instance.memories, export.index))
     if isinstance(kind, TableType):
         return wrap_table(group, _pointer(instance.tables, export.index))
+    if isinstance(kind, TagType):
+        return wrap_tag(group, _pointer(instance.tags, export.index), kind)
     return wrap_global(group, _pointer(instance.globals, export.index), kind)
 
 

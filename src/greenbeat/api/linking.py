@@ -5,6 +5,7 @@
                    any other callable                  the callable belongs to the new instance's group
     memory         a Memory that is large enough       kept
     table          a Table of the same element type    merged
+    tag            a Tag of the same type               kept
     global         a Global of the same type           merged if it holds references, else kept
                    a number (constants only)           a new global of the new group
 
@@ -21,6 +22,7 @@ from greenbeat.api.function import Function
 from greenbeat.api.globals import Global
 from greenbeat.api.memory import Memory
 from greenbeat.api.table import Table
+from greenbeat.api.tags import Tag
 from greenbeat.api.values import is_reference, is_subtype, passes_references, write
 from greenbeat.errors import LinkError
 from greenbeat.wasm.description import (
@@ -30,6 +32,7 @@ from greenbeat.wasm.description import (
     ImportType,
     MemoryType,
     TableType,
+    TagType,
     printable,
     signature_address,
 )
@@ -83,6 +86,8 @@ def _address(group: Any, entry: ImportType, given: Any) -> int | None:
         return _join(group, given, False) if isinstance(given, Memory) and _memory_fits(kind, given) else None
     if isinstance(kind, TableType):
         return _join(group, given, True) if isinstance(given, Table) and _table_fits(kind, given) else None
+    if isinstance(kind, TagType):
+        return _join(group, given, False) if isinstance(given, Tag) and given.type == kind else None
     return _global(group, entry, kind, given)
 
 
@@ -147,7 +152,7 @@ def _global(group: Any, entry: ImportType, wanted: GlobalType, given: Any) -> in
 
 def _described(given: Any, wanted: ExternType) -> str:
     """What was given, for a message."""
-    if isinstance(given, Function | Memory | Table | Global):
+    if isinstance(given, Function | Memory | Table | Global | Tag):
         size = ""
         if isinstance(given, Memory):
             size = f" of {given.pages} pages"

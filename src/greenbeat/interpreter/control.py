@@ -120,6 +120,12 @@ def bind(v: ptr[Validator], word: u32) -> None:
 
 
 @native
+def bind_here(v: ptr[Validator], word: u32) -> None:
+    """Let one target word point to the next cell."""
+    link(v, word, state(v).size)
+
+
+@native
 def aim(v: ptr[Validator], word: u32, target: ptr[Control], marks: u32) -> None:
     """Let a target word point to a block's label: a loop's start, or one day its end."""
     if target.kind == LOOP:
@@ -487,6 +493,26 @@ def at_label(v: ptr[Validator], height: u32, count: u32) -> None:
 
 
 @native
+def close_try(v: ptr[Validator], control: ptr[Control]) -> None:
+    """The body ends here: its clauses join those that are closed, which so are in order from the innermost outward."""
+    t = state(v)
+    for i in range(control.catch_count):
+        clause = t.open + control.first_catch + i
+        clause.start = control.covered_from
+        clause.end = t.size
+        to = t.closed + t.closed_catches
+        t.closed_catches += 1
+        to.start = clause.start
+        to.end = clause.end
+        to.landing = clause.landing
+        to.slot = clause.slot
+        to.tag = clause.tag
+        to.by_reference = clause.by_reference
+    t.open_catches = control.first_catch
+    barrier(v)
+
+
+@native
 def end_block(v: ptr[Validator]) -> None:
     """`end`: of a block, or of the function, which returns."""
     control = v.control
@@ -496,6 +522,8 @@ def end_block(v: ptr[Validator]) -> None:
             return_from(v, control.height, True)
         end_run(v)
         return
+    if control.catch_count != 0:
+        close_try(v, control)
     if control.branches != 0 and return_follows(v):
         control.branches = become_returns(v, control.branches)
     if control.reachable:

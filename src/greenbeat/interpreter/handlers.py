@@ -12,7 +12,7 @@ order of variants here is the only place that says what they mean.
 from collections.abc import Iterable
 from typing import Any
 
-from greenbeat.interpreter import access, arithmetic, branches, calls, fusion, services, variables
+from greenbeat.interpreter import access, arithmetic, branches, calls, exceptions, fusion, services, variables
 from greenbeat.interpreter.arithmetic import BINARY_VARIANTS, UNARY_VARIANTS
 from greenbeat.interpreter.convention import ACCUMULATOR, HANDLER, IMMEDIATE, SLOT
 from greenbeat.native import table, u8, u16
@@ -181,6 +181,8 @@ TAIL_CALL_IMPORT = family([("return_call.import", calls.tail_call_import)])
 TAIL_CALL_INDIRECT = family((f"return_call_indirect.{v}", calls.tail_call_dynamic(False, v)) for v in range(VARIANTS))
 TAIL_CALL_REF = family((f"return_call_ref.{v}", calls.tail_call_dynamic(True, v)) for v in range(VARIANTS))
 UNREACHABLE = family([("unreachable", services.stop_with(TRAP_UNREACHABLE))])
+THROW = family([("throw", exceptions.throw)])
+THROW_REFERENCE = family([("throw_ref", exceptions.throw_reference)])
 NULL_REFERENCE = family([("null_reference", services.stop_with(TRAP_NULL_REFERENCE))])
 
 _first_service = family(services.SERVICES.items())

@@ -19,7 +19,7 @@ is turned into its variant that leaves the slot alone.
 from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN, handlers
 from greenbeat.native import cast, extern, i64, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
 from greenbeat.runtime.arena import free
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, Catch
 from greenbeat.wasm.validator import Validator, no_memory
 from greenbeat.wasm.valuetypes import F32, F64, I32
 
@@ -129,6 +129,13 @@ class Translation:
     # When a cell's instruction is looked for: the offset of a byte of the cell (else -1), and what was found so far.
     watched: i64
     found: ptr[u8]
+    # Clauses of the open `try_table`s, and of the closed ones from the innermost outward; where the newest one's begin.
+    open: ptr[Catch]
+    closed: ptr[Catch]
+    open_catches: u32
+    closed_catches: u32
+    catch_capacity: u32
+    first_catch: u32
     # The cell that pays for the current run, and what it has to pay.
     charge: u32
     charged: u32

@@ -7,7 +7,7 @@ instances; there are up to four variants of a function's code, made when they ar
 
 from types import SimpleNamespace
 
-from greenbeat.interpreter import control, returns, values
+from greenbeat.interpreter import catching, control, returns, values
 from greenbeat.interpreter.control import end_run, start_run
 from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY, ZERO_SPLIT
 from greenbeat.interpreter.translation import (
@@ -46,7 +46,7 @@ from greenbeat.native import (
     u64,
 )
 from greenbeat.runtime.arena import allocate, free
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Function, Module, header_slot
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Catch, Function, Module, header_slot
 from greenbeat.wasm.body import function_pass
 from greenbeat.wasm.reader import Failure, Reader, failed
 from greenbeat.wasm.validator import Validator, no_memory
@@ -75,6 +75,8 @@ def begin(v: ptr[Validator]) -> bool:
     t.header = near * SLOT
     t.operands = ((v.local_count if v.local_count > near else near) + HEADER_SLOTS) * SLOT
     t.charge = NONE
+    t.open_catches = 0
+    t.closed_catches = 0
     if t.capacity == 0:
         if not grow_code(v, 0):
             return False
@@ -150,6 +152,14 @@ def finish(v: ptr[Validator]) -> bool:
         return no_memory(v)
     copy(code, t.code, u64(t.size))
     function.code_size[t.variant] = t.size
+    if t.closed_catches != 0:
+        size = u64(t.closed_catches) * sizeof(Catch)
+        catches = cast(ptr[Catch], allocate(module.arena, size))
+        if catches is None:
+            return no_memory(v)
+        copy(catches, t.closed, size)
+        function.catches[t.variant] = catches
+        function.catch_count[t.variant] = t.closed_catches
     module.translated_bytes += u64(t.size)
     if u64(function.frame_size) > module.largest_frame:
         module.largest_frame = u64(function.frame_size)
@@ -187,6 +197,11 @@ emission = SimpleNamespace(
     branch_on_non_null=control.branch_on_non_null,
     as_non_null=control.as_non_null,
     unreachable=control.unreachable,
+    throw=catching.throw,
+    throw_reference=catching.throw_reference,
+    begin_try=catching.begin_try,
+    catch_clause=catching.catch_clause,
+    opened_try=catching.opened_try,
     return_=control.return_,
     call=returns.call,
     call_indirect=returns.call_indirect,

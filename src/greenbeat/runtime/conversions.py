@@ -45,7 +45,7 @@ from greenbeat.runtime.pythonapi import (
     PyNumber_Index,
 )
 from greenbeat.runtime.table import grow_table
-from greenbeat.wasm.valuetypes import ABSTRACT, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
+from greenbeat.wasm.valuetypes import ABSTRACT, EXN, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
 
 # What `grow_table_by` returns when the object does not fit.
 MISFIT = (1 << 64) - 2
@@ -72,6 +72,8 @@ def reference_to_slot(kind: u32, item: ptr[Object], slot: ptr[u64], group: ptr[G
     if item == none_object[0]:
         slot[0] = 0
         return kind & NULLABLE != 0
+    if kind & (ABSTRACT | HEAP_MASK) == ABSTRACT | EXN:
+        return False
     if holds_objects(kind):
         slot[0] = cast(u64, item)
         return retain(group, item)

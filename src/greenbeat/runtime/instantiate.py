@@ -20,6 +20,7 @@ from greenbeat.runtime.layout import (
     Memory,
     Module,
     Table,
+    Tag,
 )
 from greenbeat.runtime.memory import free_memory, new_memory
 from greenbeat.runtime.segments import initialize_datas, initialize_elements
@@ -89,9 +90,10 @@ def new_instance(module: ptr[Module]) -> ptr[Instance]:
     """An instance with room for everything and nothing in it; null when there is no memory."""
     own_globals = u64(module.global_count - module.imported_globals)
     pointers = u64(module.global_count) + u64(module.memory_count) + u64(module.table_count)
-    pointers += u64(module.imported_functions)
+    pointers += u64(module.imported_functions) + u64(module.tag_count)
+    own_tags = u64(module.tag_count - module.imported_tags)
     size = OWN_GLOBALS + own_globals * GLOBAL_SIZE + pointers * sizeof(ptr[void])
-    size += u64(module.element_count) + u64(module.data_count)
+    size += own_tags * sizeof(Tag) + u64(module.element_count) + u64(module.data_count)
     instance = cast(ptr[Instance], calloc(1, size))
     if instance is None:
         return cast(ptr[Instance], 0)
@@ -100,7 +102,12 @@ def new_instance(module: ptr[Module]) -> ptr[Instance]:
     instance.memories = cast(ptr[ptr[Memory]], instance.globals + module.global_count)
     instance.tables = cast(ptr[ptr[Table]], instance.memories + module.memory_count)
     instance.imports = cast(ptr[ptr[FunctionInstance]], instance.tables + module.table_count)
-    instance.dropped_elements = cast(ptr[u8], instance.imports + module.imported_functions)
+    instance.tags = cast(ptr[ptr[Tag]], instance.imports + module.imported_functions)
+    tags = cast(ptr[Tag], instance.tags + module.tag_count)
+    for number in range(own_tags):
+        (tags + number).signature = module.tags[u64(module.imported_tags) + number]
+        instance.tags[u64(module.imported_tags) + number] = tags + number
+    instance.dropped_elements = cast(ptr[u8], tags + own_tags)
     instance.dropped_datas = instance.dropped_elements + module.element_count
     for i in range(module.imported_globals, module.global_count):
         offset = OWN_GLOBALS + u64(i - module.imported_globals) * GLOBAL_SIZE
@@ -125,8 +132,10 @@ def take_imports(instance: ptr[Instance], imports: ptr[ptr[void]]) -> None:
                 instance.tables[entry.index] = imports[i]
             case 2:
                 instance.memories[entry.index] = imports[i]
-            case _:
+            case 3:
                 instance.globals[entry.index] = imports[i]
+            case _:
+                instance.tags[entry.index] = imports[i]
 
 
 @native

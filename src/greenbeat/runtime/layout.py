@@ -67,6 +67,32 @@ class SignatureType:
 
 
 @struct
+class Catch:
+    """A clause of a `try_table`: an exception thrown by the cells from `start` to `end` goes on at `landing`.
+
+    All three are byte offsets from the function's entry. The exception's values go to slots from `slot` on (a byte
+    offset from the frame's base), followed by the exception itself if the clause wants it. `tag` may be ANY_TAG.
+    """
+
+    start: u32
+    end: u32
+    landing: u32
+    slot: u32
+    tag: u32
+    by_reference: u32
+
+
+ANY_TAG = 0xFFFF_FFFF
+
+
+@struct
+class Tag:
+    """A tag: two are the same if they are at the same place. There are no results."""
+
+    signature: ptr[SignatureType]
+
+
+@struct
 class Function:
     """A function of a module; imported ones have no body. `entry` has its code by variant, zero until translated."""
 
@@ -78,6 +104,9 @@ class Function:
     frame_size: u32
     entry: array[ptr[u8], VARIANTS]
     code_size: array[u32, VARIANTS]
+    # Innermost first, by variant.
+    catches: array[ptr[Catch], VARIANTS]
+    catch_count: array[u32, VARIANTS]
 
 
 @struct
@@ -193,6 +222,9 @@ class Module:
     memory_count: u32
     memories: ptr[MemoryType]
     imported_memories: u32
+    tags: ptr[ptr[SignatureType]]
+    tag_count: u32
+    imported_tags: u32
     global_count: u32
     globals: ptr[GlobalType]
     imported_globals: u32
@@ -281,6 +313,7 @@ class Instance:
     memories: ptr[ptr[Memory]]
     tables: ptr[ptr[Table]]
     globals: ptr[ptr[u64]]
+    tags: ptr[ptr[Tag]]
     functions: ptr[FunctionInstance]
     imports: ptr[ptr[FunctionInstance]]
     # One byte a segment: dropped.
@@ -336,6 +369,8 @@ class Task:
     link: ptr["Task"]
     cached: ptr["Task"]
     accumulator: u64
+    # An exception that no guest caught: a Python object, owned.
+    exception: ptr[void]
     float_accumulator: v128
 
 
@@ -364,4 +399,5 @@ class FrameRecord:
     TRAP_INTERRUPTED,
     TRAP_DEPTH,
     TRAP_TABLE_ELEMENT,
-) = range(14)
+    TRAP_EXCEPTION,
+) = range(15)

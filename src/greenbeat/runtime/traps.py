@@ -16,6 +16,7 @@ TEXTS = {
     layout.TRAP_INTERRUPTED: "interrupted",
     layout.TRAP_DEPTH: "call stack exhausted",
     layout.TRAP_TABLE_ELEMENT: "undefined element",
+    layout.TRAP_EXCEPTION: "uncaught exception",
 }
 
 

@@ -6,9 +6,10 @@ what has just been validated; it is called in reachable code only, when operand 
 already. https://webassembly.github.io/spec/core/valid/instructions.html
 """
 
-from greenbeat.native import cast, i64, inline, native, ptr, stack, table, u8, u32, u64, unlikely
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, SignatureType, header_slot
+from greenbeat.native import inline, native, ptr, stack, table, u8, u32, u64, unlikely
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, header_slot
 from greenbeat.wasm.body_calls import call_pass, function_signature
+from greenbeat.wasm.body_exceptions import exception_pass, read_block_type
 from greenbeat.wasm.body_extended import extended_pass, memory_type, unknown_instruction
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
 from greenbeat.wasm.reader import (
@@ -19,7 +20,6 @@ from greenbeat.wasm.reader import (
     read_fixed_u32,
     read_fixed_u64,
     read_i32,
-    read_i33,
     read_i64,
     read_u32,
     read_u64,
@@ -125,25 +125,15 @@ def function_pass(emit):
 
     extended = extended_pass(emit)
     calls = call_pass(emit)
+    exceptions = exception_pass(emit)
 
     @native
     def begin_block(v: ptr[Validator], r: ptr[Reader], kind: u32) -> None:
         """`block`, `loop` and `if`: the block's type, its parameters, and the new block."""
-        signature = cast(ptr[SignatureType], 0)
-        single: u32 = 0
-        at = r.position
-        if at < r.end and at[0] == 0x40:
-            r.position = at + 1
-        elif at < r.end and at[0] >= 0x40 and at[0] < 0x80:
-            single = read_value_type(v.module, r)
-        else:
-            index = read_i33(r)
-            if failed(r):
-                return
-            if index < 0 or index >= i64(v.module.signature_count):
-                broken(v, "unknown type {number} of a block", index, 0)
-                return
-            signature = v.module.signatures[index]
+        single = stack(u32)
+        signature = read_block_type(v, r, single)
+        if failed(r):
+            return
         if kind == IF:
             pop(v, I32)
         if signature is not None:
@@ -156,7 +146,7 @@ def function_pass(emit):
                     emit.begin_if(v, 0 if signature is None else signature.param_count)
                 else:
                     emit.begin_block(v, kind, 0 if signature is None else signature.param_count)
-        open_block(v, kind, signature, single)
+        open_block(v, kind, signature, single[0])
         if emit is not None:
             if v.control.reachable:
                 emit.opened(v)
@@ -432,6 +422,10 @@ def function_pass(emit):
                 begin_block(v, r, IF)
             case 0x05:
                 begin_else(v, r)
+            case 0x08:
+                exceptions.throw(v, r)
+            case 0x0A:
+                exceptions.throw_reference(v)
             case 0x0B:
                 end_block(v, r)
             case 0x0C:
@@ -481,6 +475,8 @@ def function_pass(emit):
                 select_untyped(v)
             case 0x1C:
                 select_typed(v, r)
+            case 0x1F:
+                exceptions.try_table(v, r)
             case 0x20:
                 index = read_u32(r)
                 kind = local_type(v, index)

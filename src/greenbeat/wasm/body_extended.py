@@ -55,8 +55,8 @@ def unknown_instruction(v: ptr[Validator], r: ptr[Reader], opcode: u32) -> None:
             broken(v, "vector instructions are not supported yet", 0, 0)
         case 0xFB | 0xD3:
             broken(v, "instructions on garbage-collected objects are not supported yet", 0, 0)
-        case 0x06 | 0x07 | 0x08 | 0x09 | 0x0A | 0x18 | 0x19 | 0x1F:
-            broken(v, "exception instructions are not supported yet", 0, 0)
+        case 0x06 | 0x07 | 0x09 | 0x18 | 0x19:
+            broken(v, "the exception instructions before version 3 are not supported: `try_table` is", 0, 0)
         case 0xFE:
             broken(v, "atomic instructions are not supported yet", 0, 0)
         case _:

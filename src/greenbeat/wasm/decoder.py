@@ -36,6 +36,7 @@ from greenbeat.wasm.sections import (
     read_memories,
     read_start,
     read_tables,
+    read_tags,
     read_types,
 )
 from greenbeat.wasm.segments import read_data_count, read_datas, read_elements
@@ -146,14 +147,7 @@ def read_section(module: ptr[Module], r: ptr[Reader], number: u32) -> None:
         case 12:
             read_data_count(module, r)
         case _:
-            malformed_or_later_tags(r)
-
-
-@native(cold=True)
-def malformed_or_later_tags(r: ptr[Reader]) -> None:
-    """The tag section belongs to exceptions."""
-    if read_u32(r) != 0:
-        invalid(r, r.position, "the tag section is not supported yet: it needs exceptions", 0, 0)
+            read_tags(module, r)
 
 
 @native

@@ -121,12 +121,22 @@ class GlobalType:
         return f"(global {f'(mut {self.value})' if self.mutable else self.value})"
 
 
+@dataclass(frozen=True, slots=True)
+class TagType:
+    """A tag of exceptions: the types of the values that they carry."""
+
+    params: tuple[ValueType, ...] = ()
+
+    def __str__(self) -> str:
+        return f"(tag{' (param ' + ' '.join(map(str, self.params)) + ')' if self.params else ''})"
+
+
 def _limits(kind: TableType | MemoryType) -> str:
     maximum = f" {kind.maximum}" if kind.maximum is not None else ""
     return f"{'i64 ' if kind.is_64 else ''}{kind.minimum}{maximum}"
 
 
-ExternType = FunctionType | TableType | MemoryType | GlobalType
+ExternType = FunctionType | TableType | MemoryType | GlobalType | TagType
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +250,13 @@ class Description:
         found = self._array(layout.GlobalType, self.module.globals, self.module.global_count)
         return tuple(GlobalType(ValueType(g.kind), g.mutable) for g in found)
 
+    @cached_property
+    def tags(self) -> tuple[TagType, ...]:
+        """The types of all tags, imported ones first."""
+        count = self.module.tag_count
+        signatures = (ctypes.c_uint64 * count).from_address(self.module.tags) if count else ()
+        return tuple(TagType(function_type_at(signature).params) for signature in signatures)
+
     def _extern_type(self, kind: int, index: int) -> ExternType:
         if kind == layout.FUNCTION:
             return self.function_type(index)
@@ -247,6 +264,7 @@ class Description:
             layout.TABLE: self.tables,
             layout.MEMORY: self.memories,
             layout.GLOBAL: self.globals,
+            layout.TAG: self.tags,
         }
         return spaces[kind][index]
 

@@ -105,8 +105,6 @@ def read_imports(module: ptr[Module], r: ptr[Reader]) -> None:
         module.import_count = i + 1
         if entry.kind > TAG:
             malformed_at(r, at, "malformed import kind", 0, 0)
-        elif entry.kind == TAG:
-            invalid(r, at, "importing a tag is not supported yet: it needs exceptions", 0, 0)
         else:
             read_import_type(module, r, entry, count)
 
@@ -144,6 +142,15 @@ def read_import_type(module: ptr[Module], r: ptr[Reader], entry: ptr[Import], mo
             read_memory_type(r, module.memories + entry.index)
             module.memory_count += 1
             module.imported_memories = module.memory_count
+        case 4:
+            if module.tags is None:
+                module.tags = new_array(module, r, u64(most), sizeof(ptr[SignatureType]))
+            if module.tags is None:
+                return
+            entry.index = module.tag_count
+            module.tags[entry.index] = read_tag_type(module, r)
+            module.tag_count += 1
+            module.imported_tags = module.tag_count
         case _:
             if module.globals is None:
                 module.globals = new_array(module, r, u64(most), sizeof(GlobalType))
@@ -324,10 +331,46 @@ def read_exports(module: ptr[Module], r: ptr[Reader]) -> None:
                 if entry.index >= module.global_count:
                     invalid(r, at, "unknown global {number}", entry.index, 0)
             case _:
-                invalid(r, at, "unknown tag {number}", entry.index, 0)
+                if entry.index >= module.tag_count:
+                    invalid(r, at, "unknown tag {number}", entry.index, 0)
         module.export_count = i + 1
     if not failed(r):
         check_names_differ(module, r)
+
+
+@native
+def read_tag_type(module: ptr[Module], r: ptr[Reader]) -> ptr[SignatureType]:
+    """A tag's type: of exceptions, the only kind there is, with the types of their values."""
+    at = r.position
+    if read_byte(r) != 0:
+        malformed_at(r, at, "malformed tag attribute", 0, 0)
+    at = r.position
+    index = read_u32(r)
+    if failed(r):
+        return cast(ptr[SignatureType], 0)
+    if index >= module.signature_count:
+        invalid(r, at, "unknown type {number}", index, 0)
+        return cast(ptr[SignatureType], 0)
+    signature = module.signatures[index]
+    if signature.result_count != 0:
+        invalid(r, at, "non-empty tag result type: exceptions have values, and return nothing", 0, 0)
+    return signature
+
+
+@native
+def read_tags(module: ptr[Module], r: ptr[Reader]) -> None:
+    """The tag section."""
+    count = read_more_count(r, module.imported_tags, limits.TAGS, "tags")
+    first = module.tag_count
+    tags = cast(ptr[ptr[SignatureType]], extend(module, r, module.tags, first, count, sizeof(ptr[SignatureType])))
+    if tags is None:
+        return
+    module.tags = tags
+    for i in range(count):
+        if failed(r):
+            return
+        tags[first + i] = read_tag_type(module, r)
+        module.tag_count = first + i + 1
 
 
 @native

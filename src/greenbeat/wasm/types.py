@@ -11,6 +11,8 @@ from greenbeat.wasm.functypes import SELF, intern_signature
 from greenbeat.wasm.reader import Reader, failed, invalid, malformed, malformed_at, read_byte, read_i33, read_leb
 from greenbeat.wasm.valuetypes import (
     ABSTRACT,
+    EXN,
+    EXNREF,
     EXTERN,
     EXTERNREF,
     FUNC,
@@ -26,7 +28,7 @@ NO_TYPE = 0xFFFF_FFFF
 PAGE_BITS = 16
 LIMIT_MAXIMUM, LIMIT_SHARED, LIMIT_64 = 1, 2, 4
 # Heap types beside func and extern, https://webassembly.github.io/spec/core/binary/types.html#heap-types
-LATER_HEAP_TYPES = range(0x69, 0x75)
+LATER_HEAP_TYPES = range(0x6A, 0x75)
 
 
 @native(noinline=True)
@@ -44,7 +46,7 @@ def heap_type(module: ptr[Module], r: ptr[Reader], itself: u32) -> u32:
             return 0
         return module.signatures[index].number
     byte = u32(index) & 0x7F
-    if index >= -64 and (byte == FUNC or byte == EXTERN):
+    if index >= -64 and (byte == FUNC or byte == EXTERN or byte == EXN):
         return ABSTRACT | byte
     if index >= -64 and byte >= LATER_HEAP_TYPES.start and byte < LATER_HEAP_TYPES.stop:
         invalid(r, at, "heap type {hex} is not supported yet: it needs garbage collection or exceptions", byte, 0)
@@ -68,6 +70,8 @@ def other_type(module: ptr[Module], r: ptr[Reader], itself: u32, referring: bool
         return FUNCREF
     if byte == EXTERN:
         return EXTERNREF
+    if byte == EXN:
+        return EXNREF
     if byte == 0x63:
         return REFERENCE | NULLABLE | heap_type(module, r, itself)
     if byte == 0x64:

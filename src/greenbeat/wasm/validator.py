@@ -44,6 +44,10 @@ class Control:
     start: u32
     branches: u32
     otherwise: u32
+    # The translator's, of a `try_table`: its clauses among those of the open blocks, and where its cells start.
+    first_catch: u32
+    catch_count: u32
+    covered_from: u32
 
 
 @struct
@@ -251,6 +255,7 @@ def open_block(v: ptr[Validator], kind: u32, signature: ptr[SignatureType], sing
     control.start = 0
     control.branches = 0
     control.otherwise = 0
+    control.catch_count = 0
     if signature is not None and kind != FUNCTION_BODY:
         for i in range(signature.param_count):
             push(v, signature.params[i])

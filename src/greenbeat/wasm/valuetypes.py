@@ -13,11 +13,12 @@ from greenbeat.native import inline, u32
 
 BOTTOM = 0
 I32, I64, F32, F64, V128 = 0x7F, 0x7E, 0x7D, 0x7C, 0x7B
-FUNC, EXTERN = 0x70, 0x6F
+FUNC, EXTERN, EXN = 0x70, 0x6F, 0x69
 REFERENCE, NULLABLE, ABSTRACT = 1 << 31, 1 << 30, 1 << 29
 HEAP_MASK = ABSTRACT - 1
 FUNCREF = REFERENCE | NULLABLE | ABSTRACT | FUNC
 EXTERNREF = REFERENCE | NULLABLE | ABSTRACT | EXTERN
+EXNREF = REFERENCE | NULLABLE | ABSTRACT | EXN
 
 NAMES = {
     BOTTOM: "any value",
@@ -28,8 +29,10 @@ NAMES = {
     V128: "v128",
     FUNCREF: "funcref",
     EXTERNREF: "externref",
+    EXNREF: "exnref",
     FUNCREF & ~NULLABLE: "(ref func)",
     EXTERNREF & ~NULLABLE: "(ref extern)",
+    EXNREF & ~NULLABLE: "(ref exn)",
 }
 
 
