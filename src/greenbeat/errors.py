@@ -43,7 +43,8 @@ class CompileError(GreenbeatError):
     """A module cannot be used: it is malformed, invalid, or beyond an implementation limit.
 
     Attributes:
-        offset: where, in bytes from the module's start; None if it is no single place (or the module was text).
+        offset: where, in bytes from the module's start; None if it is no single place. Of a module that was text, in
+            the binary it was assembled to; None if the text itself is wrong, and then the message has line and column.
         function: the index of the function whose body it is in, or None.
         malformed: whether these are no module at all, in the specification's sense, rather than one that breaks a rule.
     """
