@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_any_arguments(tmp_path: Path, module: str, seed: int) -> None:
         (folder / "dir").mkdir(parents=True)
         (folder / "file").write_bytes(b"contents")
         files = {"file": b"contents", "dir/": b""} if turn % 2 else None
-        dirs = {"/ro": (folder, "ro")} if turn % 2 else {"/d": folder, "/ro": (folder, "ro")}
+        dirs: dict[str, Any] = {"/ro": (folder, "ro")} if turn % 2 else {"/d": folder, "/ro": (folder, "ro")}
         wasi = gb.Wasi(["a"], env={"A": "b"}, dirs=dirs, files=files, clock=5, random=seed, stdin=b"in")
         with Guest(
             wasi, gb.Limits(written_bytes=10_000, file_memory=100_000, open_files=12, seconds=5), module

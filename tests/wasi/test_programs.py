@@ -1,13 +1,16 @@
 """Programs in C, built for WASI: they find what POSIX promises, on the host and in memory; as they do on wasmtime."""
 
 import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import greenbeat as gb
+from greenbeat.wasi.hostfiles import readable_bytes
 from tests.real.commands import on_wasmtime
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -116,6 +119,24 @@ def test_a_full_disk_is_an_error_of_the_program() -> None:
     limits = gb.Limits(written_bytes=1000)
     result = gb.run(PROGRAMS / "pack.wasm", stdin=random.Random(1).randbytes(5000), limits=limits)
     assert (result.exit_code, len(result.stdout)) == (1, 1000)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_signals_reach_a_program_that_waits_for_its_input(number: int, status: int) -> None:
+    module = str(PROGRAMS / "pack.wasm")
+    command = [sys.executable, "-m", "greenbeat", "run", module]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert running.stdin is not None
+    # It has read this when the pipe is empty, and then it waits for more.
+    running.stdin.write(b"data")
+    running.stdin.flush()
+    until = time.monotonic() + 20
+    while readable_bytes(running.stdin.fileno()) and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    running.send_signal(number)
+    assert running.wait(timeout=20) == status
+    running.stdin.close()
 
 
 def test_a_pipe_between_two_programs() -> None:
