@@ -206,6 +206,9 @@ def test_only_files_and_folders_are_opened(guest: Guest, inside: Path, monkeypat
         assert guest.open_refusal("fifo", 0, rights) == "ACCES"
         assert guest.open_refusal("socket", 0, rights) == "ACCES"
     assert guest.open_refusal("fifo", TRUNC, 0) == "ACCES"
+    with Guest(gb.Wasi(dirs={"/proc": "/proc"})) as processes:
+        for name in ("self/root/etc/passwd", "self/cwd", "self/exe", "self/fd/0/../../x"):
+            assert processes.open_refusal(name) in ("NOTCAPABLE", "NOENT")
     with Guest(gb.Wasi(dirs={"/dev": "/dev"})) as devices:
         for name in ("null", "zero", "tty", "full"):
             assert devices.open_refusal(name) == "ACCES"

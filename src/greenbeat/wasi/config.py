@@ -82,10 +82,10 @@ class Wasi:
         self._arguments = [_encoded(each, "an argument") for each in args]
         self._environment = [_variable(name, value) for name, value in (env or {}).items()]
         self._directories = [_directory(guest, given) for guest, given in (dirs or {}).items()]
-        self._files = files if isinstance(files, Files) or files is None else Files(files)
+        self._clock = _clock(clock)
+        self._files = _files(files, self._clock)
         if self._files is not None and any(guest == _ROOT for guest, _, _ in self._directories):
             raise ValueError("files are seen as '/': no directory can have that name as well")
-        self._clock = _clock(clock)
         self._random = random_bytes(random)
         self._sockets = list(sockets)
         self._kept = {1: bytearray(), 2: bytearray()}
@@ -203,6 +203,12 @@ def _directory(guest: str, given: HostPath | tuple[HostPath, str]) -> tuple[str,
     if not guest or "\0" in guest:
         raise ValueError(f"a directory cannot be called {guest!r}")
     return guest, host, _ACCESS[access]
+
+
+def _files(given: Mapping[str, Any] | None, clock: Clock) -> Files | None:
+    if given is None or isinstance(given, Files):
+        return given
+    return Files(given, clock.read(ClockId.REALTIME))
 
 
 def _clock(given: Clock | float | datetime | None) -> Clock:

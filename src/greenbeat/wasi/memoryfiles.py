@@ -24,13 +24,12 @@ _DEVICE = 0x6762
 
 
 class Node:
-    """A file, folder or link of the tree."""
+    """A file, folder or link of a tree, which numbers its nodes."""
 
     kind: int
-    numbers = itertools.count(1)
 
-    def __init__(self, now: int) -> None:
-        self.inode = next(self.numbers)
+    def __init__(self, now: int, numbers: Iterator[int]) -> None:
+        self.inode = next(numbers)
         self.links = 1
         self.accessed = self.modified = self.changed = now
 
@@ -48,8 +47,8 @@ class FileNode(Node):
 
     kind = FileType.REGULAR_FILE
 
-    def __init__(self, now: int, data: bytes = b"") -> None:
-        super().__init__(now)
+    def __init__(self, now: int, numbers: Iterator[int], data: bytes = b"") -> None:
+        super().__init__(now, numbers)
         self.data = bytearray(data)
         self.opened = 0
 
@@ -63,9 +62,9 @@ class FolderNode(Node):
 
     kind = FileType.DIRECTORY
 
-    def __init__(self, now: int, parent: "FolderNode | None") -> None:
-        super().__init__(now)
-        self.parent, self.nodes = parent, dict[bytes, Node]()
+    def __init__(self, now: int, numbers: Iterator[int], parent: "FolderNode | None") -> None:
+        super().__init__(now, numbers)
+        self.numbers, self.parent, self.nodes = numbers, parent, dict[bytes, Node]()
 
 
 class LinkNode(Node):
@@ -73,8 +72,8 @@ class LinkNode(Node):
 
     kind = FileType.SYMBOLIC_LINK
 
-    def __init__(self, now: int, target: bytes) -> None:
-        super().__init__(now)
+    def __init__(self, now: int, numbers: Iterator[int], target: bytes) -> None:
+        super().__init__(now, numbers)
         self.target = target
 
     @property
@@ -88,13 +87,14 @@ class Files(Mapping[str, bytes]):
     Args:
         contents: what is in it at first, bytes or text by name. Folders come to be as they are needed; a name that
             ends in a slash is an empty one.
+        now: the time that they were made, in nanoseconds since 1970; by default the present.
 
     Raises:
         ValueError: a name is none, or one file is in the place of another's folder.
     """
 
-    def __init__(self, contents: Mapping[str, Any] | None = None) -> None:
-        self.root = FolderNode(time.time_ns(), None)
+    def __init__(self, contents: Mapping[str, Any] | None = None, now: int | None = None) -> None:
+        self.root = FolderNode(time.time_ns() if now is None else now, itertools.count(1), None)
         for name, data in (contents or {}).items():
             self._add(name, data)
 
@@ -104,7 +104,9 @@ class Files(Mapping[str, bytes]):
             raise ValueError(f"{name!r} is no name for a file in memory")
         last = None if name.endswith("/") else parts.pop()
         for part in parts:
-            found = folder.nodes.setdefault(part, FolderNode(folder.modified, folder))
+            if part not in folder.nodes:
+                folder.nodes[part] = FolderNode(folder.modified, folder.numbers, folder)
+            found = folder.nodes[part]
             if not isinstance(found, FolderNode):
                 raise ValueError(f"{name!r}: {part.decode()!r} is a file already, not a folder")
             folder = found
@@ -112,7 +114,7 @@ class Files(Mapping[str, bytes]):
             if last in folder.nodes:
                 raise ValueError(f"{name!r} is there already")
             contents = data.encode() if isinstance(data, str) else bytes(memoryview(data))
-            folder.nodes[last] = FileNode(folder.modified, contents)
+            folder.nodes[last] = FileNode(folder.modified, folder.numbers, contents)
 
     def _walk(self, folder: FolderNode, prefix: str) -> Iterator[tuple[str, FileNode]]:
         for name, node in folder.nodes.items():
@@ -314,7 +316,7 @@ class MemoryFolder(Folder):
             if not oflags & OpenFlags.CREAT:
                 raise Failure(Errno.NOENT)
             self._free(name)
-            found = FileNode(self.now())
+            found = FileNode(self.now(), self.node.numbers)
             self._insert(name, found)
         elif oflags & OpenFlags.CREAT and oflags & OpenFlags.EXCL:
             raise Failure(Errno.EXIST)
@@ -344,11 +346,11 @@ class MemoryFolder(Folder):
 
     def make_folder(self, name: bytes) -> None:
         self._free(name)
-        self._insert(name, FolderNode(self.now(), self.node))
+        self._insert(name, FolderNode(self.now(), self.node.numbers, self.node))
 
     def make_link(self, name: bytes, target: bytes) -> None:
         self._free(name, len(target))
-        self._insert(name, LinkNode(self.now(), target))
+        self._insert(name, LinkNode(self.now(), self.node.numbers, target))
 
     def _remove(self, name: bytes, node: Node) -> None:
         del self.node.nodes[name]
