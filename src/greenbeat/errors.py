@@ -1,10 +1,11 @@
 """What can go wrong with a guest, as exceptions.
 
     GreenbeatError
-    ├── CompileError   the module is malformed or invalid
-    ├── LinkError      an import is missing or of another type
-    ├── Trap           the guest did something that WebAssembly stops
-    └── Exhausted      a limit was reached: fuel, time, memory or stack
+    ├── CompileError         the module is malformed or invalid
+    ├── LinkError            an import is missing or of another type
+    ├── Trap                 the guest did something that WebAssembly stops
+    ├── UncaughtException    the guest threw an exception that no guest caught
+    └── Exhausted            a limit was reached: fuel, time, memory or stack
 
 What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument
 is a `TypeError` or a `ValueError`, as in Python.

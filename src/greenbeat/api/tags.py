@@ -14,6 +14,9 @@ class Tag(bridge.Handle):
     __slots__ = ("type",)
     type: TagType
 
+    def __new__(cls, *arguments: Any, **named: Any) -> "Tag":
+        raise TypeError("a Tag comes from an instance's exports: it cannot be made in Python")
+
     def __repr__(self) -> str:
         return f"<greenbeat.Tag {self.type}>"
 
