@@ -216,6 +216,14 @@ def test_text_with_a_mistake_is_shown(greenbeat: Command, tmp_path: Path) -> Non
     assert line[caret.index("^") :] == "i32.foo)))"
 
 
+def test_uncaught_exceptions(greenbeat: Command, tmp_path: Path) -> None:
+    path = tmp_path / "throw.wat"
+    path.write_text('(module (tag $t (param i32 i64)) (func (export "f") (throw $t (i32.const 5) (i64.const -1))))')
+    outcome = greenbeat("run", path)
+    assert outcome.status == 1
+    assert outcome.err == f"greenbeat: {path}: uncaught exception(5, -1)\n  in f at 0x2c\n"
+
+
 def test_names_cannot_command_the_terminal(greenbeat: Command, tmp_path: Path) -> None:
     path = tmp_path / "hostile.wat"
     path.write_text(r'(module (func (export "\1b[31m\u{202e}red") unreachable) (func (export "b")))')

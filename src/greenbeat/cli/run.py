@@ -98,7 +98,7 @@ def _variable(word: str) -> tuple[str, str]:
 
 def main(options: argparse.Namespace) -> int:
     """Run it."""
-    from greenbeat import Exhausted, Exit, LinkError, Trap
+    from greenbeat import Exhausted, Exit, LinkError, Trap, UncaughtException
 
     module = load(options.file)
     where = shown_name(options.file)
@@ -116,6 +116,9 @@ def main(options: argparse.Namespace) -> int:
         raise CommandError(f"{where}: {safe(str(error))}", NOT_RUNNABLE) from None
     except Trap as trap:
         raise CommandError(f"{where}: trap: {safe(trap.kind)}{_backtrace(trap.backtrace)}", FAILED) from None
+    except UncaughtException as thrown:
+        message = safe(str(thrown).partition("\n")[0])
+        raise CommandError(f"{where}: {message}{_backtrace(thrown.backtrace)}", FAILED) from None
     except Exhausted as end:
         status = TIMED_OUT if end.resource == "time" else FAILED
         given = {"time": f" (--timeout {options.timeout})", "fuel": f" (--fuel {options.fuel})"}.get(end.resource, "")
