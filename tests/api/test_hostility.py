@@ -351,3 +351,34 @@ def child(code: str, *flags: str, **environment: str) -> "subprocess.CompletedPr
         timeout=200,
         env={**os.environ, "PYTHONPATH": SOURCE, **environment},
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"(module (func (drop (f64.const {'1' * 5000}))))",
+        f"(module (func (drop (i32.const {'1' * 5000}))))",
+        f"(module (func (call ${'x' * 5000})))",
+        f"(module (func ${'x' * 5000}) (func ${'x' * 5000}))",
+        f"(module {'z' * 5000})",
+    ],
+)
+def test_long_tokens_are_cut(text: str) -> None:
+    with pytest.raises(gb.CompileError) as error:
+        gb.Module.from_wat(text)
+    assert len(str(error.value)) < 200
+
+
+def test_backtrace_of_a_huge_function(make: Make) -> None:
+    """Offsets are found by translating again: only as often as can be afforded, and always for the innermost frame."""
+    text = f"""(module (func $f (export "f") (param i32)
+      (if (i32.eqz (local.get 0)) (then unreachable))
+      (if (i32.and (local.get 0) (i32.const 1))
+        (then (call $f (i32.sub (local.get 0) (i32.const 1))))
+        (else (call $f (i32.sub (local.get 0) (i32.const 1)))))
+      (br_if 0 (i32.const 1)) {"(drop (i32.const 0))" * 400_000}))"""
+    with pytest.raises(gb.Trap) as trap:
+        make(text).exports.f(10)
+    frames = trap.value.backtrace
+    assert len(frames) == 11 and frames[0].offset is not None
+    assert [frame.offset for frame in frames[2:]] == [None] * 9

@@ -238,3 +238,12 @@ def test_names_cannot_command_the_terminal(greenbeat: Command, tmp_path: Path) -
         greenbeat("inspect", path, "--function", "\x1b[31m"),
     ):
         assert not {"\x1b", "\u202e", "\x07"} & set(outcome.out + outcome.err)
+
+
+def test_long_names_are_cut(greenbeat: Command, tmp_path: Path) -> None:
+    path = tmp_path / "long.wat"
+    path.write_text(f'(module (func (export "{"x" * 100_000}")) (func (export "f")))')
+    outcome = greenbeat("run", path, "--invoke", "g")
+    assert outcome.status == 2
+    assert f"the module exports no function g: it exports {'x' * 100}…, f" in outcome.err
+    assert greenbeat("run", path, "--invoke", "x" * 99_999).status == 2

@@ -12,6 +12,8 @@ from greenbeat.runtime import hooks, layout, traps
 from greenbeat.wasm.description import Description, function_type_at, printable
 
 MOST_FRAMES = 64
+# To find a frame's offset its function is translated again: of no more bytes than these, but always the innermost.
+MOST_TRANSLATED = 1 << 20
 _RESOURCES = {
     hooks.FUEL: ("fuel", "out of fuel"),
     hooks.TIME: ("time", "out of time"),
@@ -165,14 +167,27 @@ def backtrace(task: int) -> tuple[Frame, ...]:
     records = (bridge.structure(layout.FrameRecord) * MOST_FRAMES)()
     count = bridge.native.walk_frames(task, ctypes.addressof(records), MOST_FRAMES)
     trapped = bridge.at(layout.Task, task).status == layout.TRAPPED
-    return tuple(_frame(record, at_cell=trapped and number == 0) for number, record in enumerate(records[:count]))
+    known: dict[tuple[int, int], Frame] = {}
+    left = MOST_TRANSLATED
+    frames = []
+    for record in records[:count]:
+        # The innermost ip of a trap is at the cell that was running, others are where a call returns to.
+        ip = record.ip if trapped and not frames else record.ip - 1
+        frame = known.get((record.instance, ip))
+        if frame is None:
+            module = bridge.at(layout.Module, bridge.at(layout.Instance, record.instance).module)
+            size = ctypes.sizeof(bridge.structure(layout.Function))
+            length = bridge.at(layout.Function, module.functions + record.index * size).body_length
+            frame = known[record.instance, ip] = _frame(record, ip if left > 0 else None)
+            left -= length
+        frames.append(frame)
+    return tuple(frames)
 
 
-def _frame(record: Any, *, at_cell: bool) -> Frame:
-    """One frame; `at_cell` tells that its ip is at the cell that was running, else it is where a call returns to."""
+def _frame(record: Any, ip: int | None) -> Frame:
+    """One frame, with the offset of the instruction whose cell `ip` points into."""
     module_address = bridge.at(layout.Instance, record.instance).module
-    ip = record.ip if at_cell else record.ip - 1
-    offset = bridge.native.instruction_offset(module_address, record.index, ip) or None
+    offset = bridge.native.instruction_offset(module_address, record.index, ip) or None if ip is not None else None
     description = _description(record.instance)
     if description is None:
         return Frame(None, record.index, offset)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _FRAMES_SHOWN = 12
 _NAMES_SHOWN = 20
+# Of longer names only the beginning is shown, and none is guessed; nor is any beyond the first so many.
+_LONGEST_NAME, _NAMES_COMPARED = 100, 1000
 _MORE = """\
 examples:
   greenbeat run fib.wasm 30
@@ -170,14 +172,14 @@ def _function_name(module: "Module", wanted: str | None, where: str) -> str:
     other = next((e for e in module.exports if e.name == wanted), None)
     if other is not None:
         raise CommandError(f"{where}: the export {safe(wanted)} is no function but {other.type}", USAGE)
-    close = difflib.get_close_matches(wanted, names, 1)
+    close = difflib.get_close_matches(wanted, [n for n in names[:_NAMES_COMPARED] if len(n) <= _LONGEST_NAME], 1)
     hint = f"did you mean {safe(close[0])}?" if close else f"it exports {_listed(names) or 'no functions'}"
     raise CommandError(f"{where}: the module exports no function {safe(wanted)}: {hint}", USAGE)
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(map(safe, names[:_NAMES_SHOWN])) + more
+    return ", ".join(safe(name, _LONGEST_NAME) for name in names[:_NAMES_SHOWN]) + more
 
 
 def _limits(options: argparse.Namespace) -> "Limits":
@@ -195,7 +197,7 @@ def _values(function: "Function", words: Sequence[str]) -> list[int | float]:
     if len(words) != len(kinds):
         takes = f"{len(kinds)} argument{'s' * (len(kinds) != 1)}"
         types = f" ({', '.join(kinds)})" if kinds else ""
-        raise CommandError(f"{safe(function.name)} takes {takes}{types}, not {len(words)}", USAGE)
+        raise CommandError(f"{safe(function.name, _LONGEST_NAME)} takes {takes}{types}, not {len(words)}", USAGE)
     values = []
     for position, (word, kind) in enumerate(zip(words, kinds, strict=True), 1):
         try:

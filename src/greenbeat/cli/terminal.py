@@ -34,9 +34,9 @@ class Paint:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.enabled and text else text
 
 
-def safe(text: str) -> str:
+def safe(text: str, limit: int | None = None) -> str:
     """Text from the command line or the system, such as a file's name: harmless, and as readable as it can be."""
-    return printable(text).replace('\\"', '"').replace("\\\\", "\\")
+    return printable(text, limit).replace('\\"', '"').replace("\\\\", "\\")
 
 
 def tell(message: str) -> None:

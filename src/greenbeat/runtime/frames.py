@@ -12,15 +12,33 @@ from greenbeat.runtime.layout import SLOT, VARIANTS, FrameRecord, Function, Inst
 
 
 @native
+def has_cells(function: ptr[Function], ip: ptr[u8]) -> bool:
+    """Whether `ip` points into the cells of a function."""
+    for variant in range(u32(VARIANTS)):
+        entry = function.entry[variant]
+        if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
+            return True
+    return False
+
+
+@native
 def function_at(module: ptr[Module], ip: ptr[u8]) -> ptr[Function]:
     """The function whose cells `ip` points into, or null."""
     for i in range(module.imported_functions, module.function_count):
         function = module.functions + i
-        for variant in range(u32(VARIANTS)):
-            entry = function.entry[variant]
-            if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
-                return function
+        if has_cells(function, ip):
+            return function
     return cast(ptr[Function], 0)
+
+
+@native
+def known_function(instance: ptr[Instance], ip: ptr[u8], records: ptr[FrameRecord], count: u32) -> ptr[Function]:
+    """As `function_at`, looking first at the functions of the frames that were noted: recursion ends there."""
+    for i in range(count):
+        record = records + i
+        if record.instance == instance and has_cells(instance.module.functions + record.index, ip):
+            return instance.module.functions + record.index
+    return function_at(instance.module, ip)
 
 
 @export
@@ -35,7 +53,7 @@ def walk_frames(task: ptr[Task], records: ptr[FrameRecord], room: u32) -> u32:
     sp = task.sp
     count = u32(0)
     while count < room and ip is not None and instance is not None:
-        function = function_at(instance.module, ip)
+        function = known_function(instance, ip, records, count)
         if function is None:
             return count
         record = records + count

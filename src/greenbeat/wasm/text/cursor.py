@@ -6,7 +6,7 @@ names or raises a `TextError` at the offending token; every `try_` method consum
 
 from __future__ import annotations
 
-from .errors import TextError
+from .errors import TextError, short
 from .lexer import Annotation, Tokens, decode_string
 from .numbers import parse_unsigned
 
@@ -30,7 +30,7 @@ class Cursor:
     def unexpected(self, expected: str) -> TextError:
         """The error that something else was expected here."""
         text = self.texts[self.position]
-        found = f"`{text if len(text) <= 40 else text[:37] + '...'}`" if text else "the end of the text"
+        found = f"`{short(text)}`" if text else "the end of the text"
         return self.error(f"unexpected token {found}: expected {expected}")
 
     @property

@@ -8,6 +8,11 @@ what was expected there.
 from __future__ import annotations
 
 
+def short(token: str) -> str:
+    """A token for a message, cut if it is long."""
+    return token if len(token) <= 40 else f"{token[:37]}..."
+
+
 class TextError(ValueError):
     """A module in the text format is malformed."""
 

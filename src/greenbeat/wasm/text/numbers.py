@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .errors import short
+
 _DIGITS = "[0-9]+(?:_[0-9]+)*"
 _HEX_DIGITS = "[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*"
 _INTEGER = re.compile(f"([+-]?)(?:0x({_HEX_DIGITS})|({_DIGITS}))")
@@ -80,9 +82,9 @@ def parse_unsigned(text: str, bits: int) -> int:
     """The value of an unsigned literal uN; no sign is allowed (Integers)."""
     value = parse_integer(text)
     if value is None or text[0] in "+-":
-        raise ValueError(f"expected an unsigned integer, found `{text}`")
+        raise ValueError(f"expected an unsigned integer, found `{short(text)}`")
     if value >> bits:
-        raise ValueError(f"u{bits} constant out of range: {text}")
+        raise ValueError(f"u{bits} constant out of range: {short(text)}")
     return value
 
 
@@ -90,9 +92,9 @@ def parse_signless(text: str, bits: int) -> int:
     """The value of a literal iN, signed or unsigned, reduced to its bits as an unsigned integer (Integers)."""
     value = parse_integer(text)
     if value is None:
-        raise ValueError(f"expected an i{bits} literal, found `{text}`")
+        raise ValueError(f"expected an i{bits} literal, found `{short(text)}`")
     if not -(1 << (bits - 1)) <= value < 1 << bits:
-        raise ValueError(f"i{bits} constant out of range: {text}")
+        raise ValueError(f"i{bits} constant out of range: {short(text)}")
     return value & ((1 << bits) - 1)
 
 
@@ -112,19 +114,19 @@ def parse_float(text: str, form: FloatFormat) -> int:
     else:
         match = _DECIMAL_FLOAT.fullmatch(magnitude)
         if match is None:
-            raise ValueError(f"expected an {form.name} literal, found `{text}`")
+            raise ValueError(f"expected an {form.name} literal, found `{short(text)}`")
         bits = _round_decimal(match, form)
     if bits >= form.infinity:
-        raise ValueError(f"{form.name} constant out of range: {text}")
+        raise ValueError(f"{form.name} constant out of range: {short(text)}")
     return sign | bits
 
 
 def _parse_payload(text: str, form: FloatFormat) -> int:
     payload = parse_integer(text)
     if payload is None:
-        raise ValueError(f"expected a hexadecimal NaN payload, found `{text}`")
+        raise ValueError(f"expected a hexadecimal NaN payload, found `{short(text)}`")
     if not 0 < payload < 1 << form.mantissa_bits:
-        raise ValueError(f"{form.name} constant out of range: NaN payload {text}")
+        raise ValueError(f"{form.name} constant out of range: NaN payload {short(text)}")
     return payload
 
 

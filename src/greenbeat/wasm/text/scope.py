@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from .cursor import Cursor
 from .encode import sized, unsigned, vector
+from .errors import short
 
 
 class IndexSpace:
@@ -32,7 +33,7 @@ class IndexSpace:
         index = self.count
         if name is not None:
             if name in self.indices:
-                raise cursor.error(f"duplicate {self.sort} {name}", position)
+                raise cursor.error(f"duplicate {self.sort} {short(name)}", position)
             self.indices[name] = index
             self.display_names[index] = name[1:]
         if display_name is not None:
@@ -53,7 +54,7 @@ class IndexSpace:
             cursor.position += 1
             return index
         if text.startswith("$") and text != "$":
-            raise cursor.error(f"unknown {self.sort} {text}")
+            raise cursor.error(f"unknown {self.sort} {short(text)}")
         return cursor.take_unsigned(32, f"the index or the name of a {self.sort}")
 
     def take_optional(self, cursor: Cursor) -> int:
