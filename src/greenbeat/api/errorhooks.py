@@ -169,7 +169,7 @@ def backtrace(task: int) -> tuple[Frame, ...]:
     trapped = bridge.at(layout.Task, task).status == layout.TRAPPED
     known: dict[tuple[int, int], Frame] = {}
     left = MOST_TRANSLATED
-    frames = []
+    frames: list[Frame] = []
     for record in records[:count]:
         # The innermost ip of a trap is at the cell that was running, others are where a call returns to.
         ip = record.ip if trapped and not frames else record.ip - 1
