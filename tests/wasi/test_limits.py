@@ -172,6 +172,23 @@ def test_bytes_written(tmp_path: Path) -> None:
         found.call("fd_filestat_set_size", file, 10)
 
 
+def test_folders_in_memory_lie_only_so_deep_in_each_other() -> None:
+    wasi = gb.Wasi(files={})
+    with Guest(wasi, gb.Limits(open_files=400)) as found:
+        folder, depth = 3, 0
+        while found.refusal("path_create_directory", folder, "d") == "done":
+            folder, depth = found.open("d", 2, fd=folder), depth + 1
+        assert depth == 255
+        assert found.refusal("path_create_directory", folder, "d") == "NAMETOOLONG"
+        found.create("file", b"deep", fd=folder)
+        found.call("path_create_directory", 3, "e")
+        found.call("path_create_directory", 3, "e/f")
+        assert found.refusal("path_rename", 3, "e", folder, "e") == "NAMETOOLONG"
+        assert found.refusal("path_rename", 3, "d", 3, "e/d") == "NAMETOOLONG"
+        found.call("path_rename", 3, "d", 3, "renamed")
+    assert list(wasi.files.values()) == [b"deep"]
+
+
 def test_memory_of_files() -> None:
     with guest({"file_memory": 5000}, files={}) as found:
         file = found.open("file", CREAT, ALL)

@@ -65,7 +65,7 @@ class Limits:
     stack: int | str = "1MiB"
     depth: int = 256
     table: int = 10_000_000
-    open_files: int = 1024
+    open_files: int = 256
     written_bytes: int | str | None = None
     file_memory: int | str | None = "1GiB"
 

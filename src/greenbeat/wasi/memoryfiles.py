@@ -19,6 +19,8 @@ from greenbeat.wasi.quota import Quota
 # What a node takes besides its contents and its name.
 NODE = 256
 LONGEST_NAME = 255
+# How deep folders may lie in each other: whoever looks through them needs no more room than that.
+DEEPEST = 255
 LARGEST_FILE = (1 << 63) - 1
 _DEVICE = 0x6762
 
@@ -65,6 +67,19 @@ class FolderNode(Node):
     def __init__(self, now: int, numbers: Iterator[int], parent: "FolderNode | None") -> None:
         super().__init__(now, numbers)
         self.numbers, self.parent, self.nodes = numbers, parent, dict[bytes, Node]()
+
+    @property
+    def depth(self) -> int:
+        """How many folders it lies in."""
+        depth, above = 0, self.parent
+        while above is not None:
+            depth, above = depth + 1, above.parent
+        return depth
+
+    @property
+    def height(self) -> int:
+        """How many folders lie in each other below it."""
+        return max((1 + node.height for node in self.nodes.values() if isinstance(node, FolderNode)), default=0)
 
 
 class LinkNode(Node):
@@ -345,6 +360,8 @@ class MemoryFolder(Folder):
         return [Item(b".", own, FileType.DIRECTORY), Item(b"..", own, FileType.DIRECTORY), *listed]
 
     def make_folder(self, name: bytes) -> None:
+        if self.node.depth >= DEEPEST:
+            raise Failure(Errno.NAMETOOLONG)
         self._free(name)
         self._insert(name, FolderNode(self.now(), self.node.numbers, self.node))
 
@@ -386,6 +403,8 @@ class MemoryFolder(Folder):
             return
         if isinstance(found, FolderNode):
             _no_loop(found, folder.node)
+            if folder.node.depth + found.height >= DEEPEST:
+                raise Failure(Errno.NAMETOOLONG)
             if there is not None and not isinstance(there, FolderNode):
                 raise Failure(Errno.NOTDIR)
             if isinstance(there, FolderNode) and there.nodes:
