@@ -181,6 +181,8 @@ def test_imports_and_limits_of_the_wrong_kind(exports: Any) -> None:
     for wrong in ({"fuel": 1}, 5):
         with pytest.raises(TypeError, match="limits must be greenbeat.Limits, not"):
             module.instantiate({"env": {"host": host}}, limits=wrong)
+        with pytest.raises(TypeError, match="wasi must be a greenbeat.Wasi, not"):
+            module.instantiate({"env": {"host": host}}, wasi=wrong)
     with pytest.raises(TypeError, match="params and results are sequences"):
         gb.Function(host, "i32", "i32")
 
@@ -382,3 +384,52 @@ def test_backtrace_of_a_huge_function(make: Make) -> None:
     frames = trap.value.backtrace
     assert len(frames) == 11 and frames[0].offset is not None
     assert [frame.offset for frame in frames[2:]] == [None] * 9
+
+
+def test_references_that_a_host_function_returns_when_its_group_was_merged(make: Make) -> None:
+    """The host function's group becomes part of another, and is let go, while it runs."""
+    inner_text = """(module (import "env" "h" (func $h (param i32) (result externref i32)))
+      (global (export "kept") (mut externref) (ref.null extern))
+      (func (export "f") (param i32) (result i32) (local i32)
+        (call $h (local.get 0)) (local.set 1) (global.set 0) (local.get 1)))"""
+    outer_text = """(module (import "inner" "f" (func $f (param i32) (result i32)))
+      (table (export "table") 4 funcref)
+      (func (export "go") (param i32) (result i32) (call $f (local.get 0))))"""
+    instances: dict[str, gb.Instance] = {}
+
+    def h(number: int) -> tuple[list[int], int]:
+        instances["outer"].exports.table[0] = instances.pop("inner").exports.f
+        return [number], number
+
+    for number in range(20):
+        function = gb.Function(h, ["i32"], ["externref", "i32"])
+        instances["inner"] = make(inner_text, {"env": {"h": function}})
+        kept = instances["inner"].exports.kept
+        instances["outer"] = make(outer_text, {"inner": {"f": instances["inner"].exports.f}})
+        assert instances["outer"].exports.go(number) == number
+        assert kept.value == [number]
+
+
+def test_interpreters_of_their_own_and_hooks() -> None:
+    done = child(
+        """
+        import sys
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            import _interpreters as interpreters
+        instance = gb.Module.from_wat(GUEST).instantiate({"env": {"host": int}})
+        assert instance.exports.ask(3) == 3
+        made = interpreters.create()
+        interpreters.run_string(made, f"import sys; sys.path = {sys.path}\\nimport greenbeat as gb\\n"
+            f"program = gb.Module.from_wat({GUEST!r}).instantiate({{'env': {{'host': int}}}}).exports\\n"
+            "assert program.ask(4) == 4 and program.count(10**6) == 0")
+        interpreters.destroy(made)
+        seen = []
+        sys.setprofile(lambda frame, event, argument: seen.append(event))
+        sys.settrace(lambda *_: None)
+        assert instance.exports.ask(5) == 5 and instance.exports.count(10**6) == 0
+        sys.setprofile(None)
+    """
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -47,7 +47,8 @@ class Limits:
             resumable call.
         fuel: what the instance may execute in its life; about one unit an instruction. See `Instance.fuel`.
         stack: bytes of the guest's own stack, at most 64 MiB.
-        depth: how many calls from Python into guests may be waiting for each other.
+        depth: how many calls from Python into guests may be waiting for each other; it may be fewer where the thread's
+            native stack is small.
         table: elements of one table.
         open_files: descriptors that a WASI guest may have open at a time.
         written_bytes: bytes that a WASI guest may write to files and streams in its life.

@@ -128,6 +128,10 @@ class Module(bridge.Handle):
             Trap: a segment does not fit, or the start function trapped.
         """
         if wasi is not None:
+            from greenbeat.wasi.config import Wasi
+
+            if not isinstance(wasi, Wasi):
+                raise TypeError(f"wasi must be a greenbeat.Wasi, not {described(wasi)}")
             return wasi.instantiate(self, {} if imports is None else imports, Limits() if limits is None else limits)
         from greenbeat.api.instance import instantiate
 
