@@ -1,9 +1,8 @@
 """Handlers of loads and stores.
 
 Addresses of a 32-bit memory 0 are 32-bit numbers plus a 32-bit offset. Where its guard pages cover all of those,
-nothing is
-checked here; else, in code of the EXPLICIT variant, the access is compared with the memory's length. Other memories go
-through the general handlers, which take every operand from a slot:
+nothing is checked here; else, in code of the EXPLICIT variant, the access is compared with the memory's length. Other
+memories go through the general handlers, which take every operand from a slot:
 
     0          8         12        16        24         28
     │ handler  │ result  │ address │ offset  │ memory   │ 64-bit? │

@@ -32,8 +32,7 @@ BINARY_VARIANTS = (
 UNARY_VARIANTS = (SLOT, ACCUMULATOR)
 
 # Comparisons with their operands exchanged, and integer comparisons that hold exactly when the other does not, as
-# distances
-# within each group: eqz eq ne lt_s lt_u gt_s gt_u le_s le_u ge_s ge_u; eq ne lt gt le ge.
+# distances within each group: eqz eq ne lt_s lt_u gt_s gt_u le_s le_u ge_s ge_u; eq ne lt gt le ge.
 _INTEGER_SWAPPED = {1: 1, 2: 2, 3: 5, 4: 6, 5: 3, 6: 4, 7: 9, 8: 10, 9: 7, 10: 8}
 _INTEGER_INVERSE = {1: 2, 2: 1, 3: 9, 4: 10, 5: 7, 6: 8, 7: 5, 8: 6, 9: 3, 10: 4}
 _FLOAT_SWAPPED = {0: 0, 1: 1, 2: 3, 3: 2, 4: 5, 5: 4}

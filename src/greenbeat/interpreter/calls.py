@@ -9,16 +9,14 @@
     │ handler  │ header  │ result's slot or count     │ first result's slot │       return
 
 `frame` is where the callee's frame starts, `header` where its header is, both from the caller's `sp` (in a return,
-the header
-from its own); `call_ref` is a `call_indirect` with the reference's slot. A call that leaves the instance gets a frame
-of its own, behind the words it needs to come back:
+the header from its own); `call_ref` is a `call_indirect` with the reference's slot. A call that leaves the instance
+gets a frame of its own, behind the words it needs to come back:
 
     frame ─▶ │ arguments, later results │ ip │ sp │ instance │ signature │ copied arguments │ header ...
                                                                          └─ the callee's sp
 
 A tail call that leaves the instance takes its frame away first: those words say how to come back to the caller's
-caller, unless
-that is in another instance already and they are there.
+caller, unless that is in another instance already and they are there.
 """
 
 from functools import cache

@@ -1,14 +1,12 @@
 """Translation of control: blocks, branches, and the comparisons that become part of them.
 
 A branch's target word holds the distance from itself to the target. Until the target is known it holds the offset of
-the next
-such word, so that a block's forward branches are a chain:
+the next such word, so that a block's forward branches are a chain:
 
     Control.branches ─▶ word ─▶ word ─▶ 0
 
 The two low bits of such an offset tell that the word is an unconditional branch's, and that a copy of its one operand
-stands
-right before it: if the label turns out to be followed by a return, these become returns themselves.
+stands right before it: if the label turns out to be followed by a return, these become returns themselves.
 
 Operands that a branch takes along are moved, if they are not in place, by plain cells on the branch's own path.
 """

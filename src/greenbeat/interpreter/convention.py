@@ -1,8 +1,7 @@
 """What every handler shares: its arguments, how it reads operands and leaves a result, and how it goes on.
 
 A handler runs one cell and leaves by a tail call of the next cell's handler. Its nine arguments are the interpreter's
-whole
-state and stay in registers from handler to handler:
+whole state and stay in registers from handler to handler:
 
     ip  sp  memory  length  task  instance  accumulator  fuel  float_accumulator
 
@@ -14,10 +13,8 @@ A cell is the handler's address and its operands. The three shapes that most cel
     │ handler  │ result     │ slot       │ memory offset     │      load; a store has its value's slot for the result
 
 Slots are byte offsets from `sp`. An operand is in a SLOT, an IMMEDIATE, or the ACCUMULATOR, which holds the latest
-integer
-(or, the other one, float) result. A result always goes to the accumulator, and to a slot unless the very next reader
-is its
-only one.
+integer (or, the other one, float) result. A result always goes to the accumulator, and to a slot unless the very next
+reader is its only one.
 """
 
 from collections.abc import Callable
@@ -59,8 +56,7 @@ SLOT, IMMEDIATE, ACCUMULATOR = "slot", "immediate", "accumulator"
 RESULT, FIRST, SECOND = 8, 12, 16
 
 # In the counting build each dispatch adds one at its handler's place: bits 4 to 19 of the address. All handlers are
-# in one
-# object, smaller than 1 MiB, and begin at multiples of 16.
+# in one object, smaller than 1 MiB, and begin at multiples of 16.
 COUNTING = flag("GREENBEAT_COUNTING")
 PLACES = 1 << 16
 dispatch_counts = static(array[u64, PLACES if COUNTING else 1], name="dispatch_counts")

@@ -4,15 +4,12 @@
     │ handler  │ result  │ first  │ second             │ third  │      the words of the maker's own cell, plus the third
 
 `first` and `second` are the maker's operands, as in its own cell; `third` is the user's other operand, a slot or a
-32-bit
-immediate, or a load's or store's offset. A store has its value's slot for the result, a fused branch its target.
-Immediates of
-64-bit operations take part if they fit 32 bits, so that the cell has the size of the maker's: the translator writes the
-user over the maker it has just emitted.
+32-bit immediate, or a load's or store's offset. A store has its value's slot for the result, a fused branch its
+target. Immediates of 64-bit operations take part if they fit 32 bits, so that the cell has the size of the maker's:
+the translator writes the user over the maker it has just emitted.
 
 Which pairs exist is a matter of frequency, measured over programs compiled by LLVM; accesses take part where guard
-pages check
-them. A pair that does not exist costs one dispatch more, nothing else.
+pages check them. A pair that does not exist costs one dispatch more, nothing else.
 """
 
 from functools import cache

@@ -1,12 +1,13 @@
 """The numbering of all handlers, and the table of their addresses that cells are written from.
 
 A handler's number is the base of its family plus the digits of its variant. The translator computes with these
-numbers; the
-order of variants here is the only place that says what they mean.
+numbers; the order of variants here is the only place that says what they mean.
 
-    binary    base + 2 * BINARY_VARIANTS  + to slot           branch  base + 4 * variant + 2 * negated + backward
-    unary     base + 2 * UNARY_VARIANTS   + to slot           load    base + 2 * (2... LOAD_VARIANTS + 3 * explicit) +
-    to slot
+    unary, binary    base + 2 * variant + to slot
+    fused branch     base + 4 * variant + 2 * negated + backward
+    load             base + 2 * (3 * explicit + address) + to slot
+    store            base + 9 * explicit + 3 * value + address
+    pair             its own base, by maker and user, + to slot
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,7 @@
 """Handlers of operations that are too large to be worth variants: bulk memory, tables, growth, references.
 
 Their operands are in slots in a row, from the one the cell names at 8; the result replaces the first. The work itself
-is done by
-functions of the runtime that say which trap there was, or none.
+is done by functions of the runtime that say which trap there was, or none.
 
     0          8              12        16        20           24
     │ handler  │ first slot   │ one     │ two     │ 64-bit?    │      one and two: indices of memories, tables, segments

@@ -1,23 +1,35 @@
 """The translator's state: the cells written so far, what each operand is, and what the accumulators hold.
 
 The operand stack of WebAssembly does not exist at run time. While translating, each operand is an `Entry`: a value in
-its own
-slot, a local that has not been copied anywhere, or a constant. An entry has a slot reserved at a fixed place of the
-frame
-whether it uses it or not:
+its own slot, a local that has not been copied anywhere, or a constant. An entry has a slot reserved at a fixed place
+of the frame whether it uses it or not:
 
     sp ─▶ │ parameters, locals up to slot 4 │ header (2) │ other locals │ operand 0 │ operand 1 │ ...
                                                          operands ──────┘
 
 Every value is written to a slot and to an accumulator by the same cell. The translator remembers which slot each
-accumulator
-mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell that made the
-value
-is turned into its variant that leaves the slot alone.
+accumulator mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell
+that made the value is turned into its variant that leaves the slot alone.
 """
 
 from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN, handlers
-from greenbeat.native import cast, extern, i64, inline, native, ptr, sizeof, store, struct, u8, u32, u64, unlikely, void
+from greenbeat.native import (
+    cast,
+    extern,
+    fill,
+    i64,
+    inline,
+    native,
+    ptr,
+    sizeof,
+    store,
+    struct,
+    u8,
+    u32,
+    u64,
+    unlikely,
+    void,
+)
 from greenbeat.runtime.arena import free
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, Catch
 from greenbeat.wasm.validator import Validator, no_memory

@@ -1,8 +1,7 @@
 """From WebAssembly to cells: a function is translated when it is first called, by the pass that validated it before.
 
 The pass in `wasm/body.py` says what it meets to the functions named here. Code belongs to the module and is shared by
-its
-instances; there are up to four variants of a function's code, made when they are first needed.
+its instances; there are up to four variants of a function's code, made when they are first needed.
 """
 
 from types import SimpleNamespace

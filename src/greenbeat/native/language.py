@@ -477,7 +477,7 @@ def sizeof_value(place: Any) -> int:
 
 @_operation
 def inline_assembly(text: str, constraints: str, result: Any, *operands: Any) -> Any:
-    """Machine instructions, for `assembly.py` alone."""
+    """Machine instructions with LLVM's constraints; for what no other operation can say."""
 
 
 @_operation

@@ -1,9 +1,10 @@
 """Walking a guest's frames, from the innermost outward, to the call that Python made.
 
-ip ─▶ cells of a function ─▶ its index, its number of parameters
-sp ─▶ │ parameters, perhaps locals │ caller's ip │ caller's sp │ ...                 the next frame
-caller's ip = leave_cells: Python called this function
-caller's ip = foreign_cells: another instance did; its ip, sp and instance are in the words before `sp`
+    ip ─▶ cells of a function ─▶ its index, its number of parameters
+    sp ─▶ │ parameters, perhaps locals │ caller's ip │ caller's sp │ ...             the next frame
+
+A caller's ip of `leave_cells` tells that Python called the function; `foreign_cells`, that another instance did, whose
+ip, sp and instance are in the words before `sp`.
 """
 
 from greenbeat.interpreter.calls import SAVED, foreign_cells, leave_cells

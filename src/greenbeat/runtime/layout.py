@@ -1,8 +1,7 @@
 """Everything native code shares in memory: modules, instances, and the state of a running task.
 
 The structs are laid out as C does and can be read from Python through ctypes. A module and its translated code are
-shared by
-all of its instances; nothing in a module points to an instance.
+shared by all of its instances; nothing in a module points to an instance.
 
     Module ── functions[] ── Function ── entry ──▶ cells (one array per function and per mode)
       ▲

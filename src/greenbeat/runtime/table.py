@@ -1,8 +1,10 @@
 """Tables: arrays of references that may grow, and so may move.
 
-Table ── elements ──▶ │ 8 bytes each: a FunctionInstance, a Python object, or 0 │ room │
-length ─────────────────────────────────────────────────┘      │
-capacity ──────────────────────────────────────────────────────┘
+    Table ── elements ──▶ │ 8 bytes each: a FunctionInstance, a Python object, or 0 │ room │
+                                                                          length ──┘      │
+                                                                          capacity ───────┘
+
+New places hold a value that the guest gives.
 """
 
 from greenbeat.native import cast, move, native, ptr, sizeof, u32, u64, unlikely

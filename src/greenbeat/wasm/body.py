@@ -1,9 +1,8 @@
 """The instructions: one pass over a function's body that validates it and, for a translator, says what it meets.
 
 `function_pass(emit)` makes the pass. `emit` is None for validation alone, or a namespace of native functions, each
-named after
-what has just been validated; it is called in reachable code only, when operand types have been popped and pushed
-already. https://webassembly.github.io/spec/core/valid/instructions.html
+named after what has just been validated; it is called in reachable code only, when operand types have been popped and
+pushed already. https://webassembly.github.io/spec/core/valid/instructions.html
 """
 
 from greenbeat.native import inline, native, ptr, stack, table, u8, u32, u64, unlikely

@@ -1,8 +1,7 @@
 """Less frequent instructions of a body: tables, bulk memory, growth; and what to say of instructions that are unknown.
 
 For a translator these are all alike: operands in a row go in, at most one result comes out, with two indices on the
-side
-(`emit.service`). https://webassembly.github.io/spec/core/valid/instructions.html#table-instructions
+side (`emit.service`). https://webassembly.github.io/spec/core/valid/instructions.html#table-instructions
 """
 
 from greenbeat.native import cast, inline, native, ptr, table, u8, u32, unlikely

@@ -1,12 +1,9 @@
 """What the numeric and memory operations of WebAssembly mean, each written once.
 
 An operation is a typed function whose signature is its stack effect: parameters are popped, the result is pushed.
-Signedness
-of a parameter is how the operation reads it; `bool` as a result is an i32 that is 0 or 1. `trap(...)` stops the
-guest, in
-whatever way the engine around the operation stops it. The interpreter wraps these functions into handlers; a compiler
-can
-inline them. https://webassembly.github.io/spec/core/exec/numerics.html
+Signedness of a parameter is how the operation reads it; `bool` as a result is an i32 that is 0 or 1. `trap(...)`
+stops the guest, in whatever way the engine around the operation stops it. The interpreter wraps these functions into
+handlers; a compiler can inline them. https://webassembly.github.io/spec/core/exec/numerics.html
 """
 
 from collections.abc import Callable

@@ -37,8 +37,7 @@ class Control:
     reachable: bool
     entered: bool
     # Behind an instruction that never goes on: what is not on the stack has any type. A block opened there has a
-    # stack of
-    # its own again, though it is not reachable.
+    # stack of its own again, though it is not reachable.
     polymorphic: bool
     # The translator's: where a loop starts, the chains of branches to its end and of its condition's branch to `else`.
     start: u32
