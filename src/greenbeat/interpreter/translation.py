@@ -16,7 +16,6 @@ from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_
 from greenbeat.native import (
     cast,
     extern,
-    fill,
     i64,
     inline,
     native,
