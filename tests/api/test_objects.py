@@ -197,3 +197,14 @@ def test_global() -> None:
     item = object()
     assert gb.Global("externref", item).value is item
     assert gb.Global("funcref", None).value is None
+
+
+def test_a_description_keeps_its_module() -> None:
+    description = gb.Module.from_wat(
+        '(module (func (export "f") (param i32 i64) (result f32) unreachable))'
+    ).description
+    gc.collect()
+    others = [gb.Module.from_wat(f'(module (func (export "g{n}") (param f64)))') for n in range(50)]
+    assert [str(t) for t in description.types] == ["(func (param i32 i64) (result f32))"]
+    assert [e.name for e in description.exports] == ["f"]
+    assert len(others) == 50

@@ -57,6 +57,8 @@ def stopped(address: int, task: int, status: int) -> NoReturn:
         raise UncaughtException(_exception_values(found), frames)
     if found.trap in (layout.TRAP_STACK, layout.TRAP_DEPTH):
         raise Exhausted("stack", traps.text(found.trap), frames)
+    if found.trap == layout.TRAP_NO_MEMORY:
+        raise Exhausted("memory", traps.text(found.trap), frames)
     raise Trap(traps.text(found.trap), frames)
 
 

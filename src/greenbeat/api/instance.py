@@ -147,7 +147,7 @@ def instantiate(module: "Module", imports: Mapping[str, Any], limits: Limits) ->
         raise TypeError(f"imports must be a mapping of mappings, not {described(imports)}")
     if not isinstance(limits, Limits):
         raise TypeError(f"limits must be greenbeat.Limits, not {described(limits)}")
-    description = module.description
+    description = module._description
     module_address = bridge.address_of(module)
     group = native.new_group()
     native.keep(group, bridge.group_of(module))

@@ -38,8 +38,8 @@ class Module(bridge.Handle):
         CompileError: it is malformed or invalid; `offset` says where.
     """
 
-    __slots__ = ("description",)
-    description: Description
+    __slots__ = ("_description",)
+    _description: Description
 
     def __new__(cls, data: Any) -> "Module":
         if isinstance(data, str):
@@ -57,10 +57,15 @@ class Module(bridge.Handle):
             raise CompileError(message, offset, function, malformed=failure.kind == MALFORMED)
         bridge.native.adopt(group, _MODULE, address)
         module: Module = bridge.native.new_handle(cls, group, address)
-        module.description = _descriptions[address] = Description(address, content)
+        module._description = _descriptions[address] = Description(address, content)
         # Names are asked for as long as instances live, even when this object is gone.
-        bridge.native.keep(group, module.description)
+        bridge.native.keep(group, module._description)
         return module
+
+    @property
+    def description(self) -> Description:
+        """All that it declares; the module lives as long as this does."""
+        return Description(self._description.address, self._description.data, owner=self)
 
     @classmethod
     def from_file(cls, path: "str | os.PathLike[str]") -> "Module":
@@ -90,21 +95,21 @@ class Module(bridge.Handle):
     @property
     def imports(self) -> tuple[ImportType, ...]:
         """What the module needs, in order."""
-        return self.description.imports
+        return self._description.imports
 
     @property
     def exports(self) -> tuple[ExportType, ...]:
         """What its instances offer, in order."""
-        return self.description.exports
+        return self._description.exports
 
     @property
     def name(self) -> str | None:
         """Its name, if its name section tells one."""
-        return self.description.names.module
+        return self._description.names.module
 
     def custom_sections(self, name: str) -> list[bytes]:
         """The contents of the custom sections with a name."""
-        return list(self.description.custom_sections(name))
+        return list(self._description.custom_sections(name))
 
     def instantiate(
         self,
@@ -138,7 +143,7 @@ class Module(bridge.Handle):
         return instantiate(self, {} if imports is None else imports, Limits() if limits is None else limits)
 
     def __repr__(self) -> str:
-        return f"<greenbeat.Module{str(self.description).removeprefix('<module')}"
+        return f"<greenbeat.Module{str(self._description).removeprefix('<module')}"
 
 
 __all__ = ["Module", "description_of"]

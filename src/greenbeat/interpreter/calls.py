@@ -68,6 +68,7 @@ from greenbeat.runtime.layout import (
     NEAR,
     TRAP_INDIRECT_NULL,
     TRAP_INDIRECT_TYPE,
+    TRAP_NO_MEMORY,
     TRAP_NULL_REFERENCE,
     TRAP_STACK,
     TRAP_TABLE_ELEMENT,
@@ -146,7 +147,7 @@ def call_unlinked(variant):
         function = instance.module.functions + load(u32, ip, 16)
         entry = ensure_translated(instance.module, function, variant)
         if entry is None:
-            trap(TRAP_STACK)
+            trap(TRAP_NO_MEMORY)
         store(ip, entry, 16)
         linked = load(HANDLER, ip, CALL_ITSELF)
         atomic_store(cast(HANDLERS, ip), linked, "release")
@@ -266,7 +267,7 @@ def call_target(
     other = target.instance
     entry = ensure_translated(other.module, target.function, task.mode | other.bounds)
     if entry is None:
-        trap(TRAP_STACK)
+        trap(TRAP_NO_MEMORY)
     inner = prepare_foreign(ip, sp, frame, task, instance, target)
     task.instance = other
     following = next_handler(entry)
@@ -371,7 +372,7 @@ def call_dynamic(operand, by_reference, variant, near):
     ) -> None:  # fmt: skip
         target = dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_accumulator)
         if ensure_translated(instance.module, target.function, variant) is None:
-            trap(TRAP_STACK)
+            trap(TRAP_NO_MEMORY)
         return tail(run_call_dynamic(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
     return run_call_dynamic
@@ -441,7 +442,7 @@ def tail_call(variant):
     ) -> None:  # fmt: skip
         function = instance.module.functions + load(u32, ip, 16)
         if ensure_translated(instance.module, function, variant) is None:
-            trap(TRAP_STACK)
+            trap(TRAP_NO_MEMORY)
         return tail(run_tail_call(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 
     return run_tail_call
@@ -489,7 +490,7 @@ def tail_call_target(
     other = target.instance
     entry = ensure_translated(other.module, target.function, task.mode | other.bounds)
     if entry is None:
-        trap(TRAP_STACK)
+        trap(TRAP_NO_MEMORY)
     inner = replace_foreign(ip, sp, task, instance, target)
     task.instance = other
     following = next_handler(entry)
@@ -532,7 +533,7 @@ def tail_call_dynamic(by_reference, variant):
             )
         entry = ensure_translated(instance.module, target.function, variant)
         if unlikely(entry is None):
-            trap(TRAP_STACK)
+            trap(TRAP_NO_MEMORY)
         own = sp + load(u32, ip, 36)
         following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
         move(sp, arguments, u64(target.signature.param_count) * 8)

@@ -22,6 +22,7 @@ from greenbeat.runtime.layout import (
     HOST,
     RAISED,
     SLOT,
+    TRAP_NO_MEMORY,
     TRAP_STACK,
     TRAPPED,
     Function,
@@ -59,10 +60,11 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
     instance = target.instance
     header = frame + u64(header_slot(target.signature.param_count)) * SLOT
     entry = cast(ptr[u8], 0)
+    task.trap = TRAP_STACK
     if frame <= task.ceiling:
+        task.trap = TRAP_NO_MEMORY
         entry = ensure_translated(instance.module, target.function, task.mode | instance.bounds)
     if entry is None:
-        task.trap = TRAP_STACK
         task.status = TRAPPED
         task.ip = cast(ptr[u8], 0)
         task.sp = frame

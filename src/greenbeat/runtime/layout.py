@@ -399,4 +399,5 @@ class FrameRecord:
     TRAP_DEPTH,
     TRAP_TABLE_ELEMENT,
     TRAP_EXCEPTION,
-) = range(15)
+    TRAP_NO_MEMORY,
+) = range(16)

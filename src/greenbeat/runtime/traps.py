@@ -17,6 +17,7 @@ TEXTS = {
     layout.TRAP_DEPTH: "call stack exhausted",
     layout.TRAP_TABLE_ELEMENT: "undefined element",
     layout.TRAP_EXCEPTION: "uncaught exception",
+    layout.TRAP_NO_MEMORY: "no memory is left to translate the function",
 }
 
 

@@ -182,10 +182,11 @@ class Description:
     Args:
         address: of the native Module.
         data: the bytes it was decoded from.
+        owner: what keeps the native Module alive, if that is for this object to see to.
     """
 
-    def __init__(self, address: int, data: bytes) -> None:
-        self.address, self.data = address, data
+    def __init__(self, address: int, data: bytes, *, owner: object = None) -> None:
+        self.address, self.data, self.owner = address, data, owner
         self.module: Any = ctypes_of(layout.Module).from_address(address)
 
     def __repr__(self) -> str:
