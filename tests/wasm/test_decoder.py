@@ -157,7 +157,7 @@ INVALID = [
     ("(type (struct))", "type form 0x5F is not supported yet"),
     ("(rec)", "type form 0x4E is not supported yet"),
     ("(global anyref (ref.null any))", "type 0x6E is not supported yet"),
-    ("(tag)", "the tag section is not supported yet"),
+    ("(type (func (result i32))) (tag (type 0))", "non-empty tag result type"),
     ("(memory 1 1 shared)", "shared memories are not supported yet"),
 ]
 
