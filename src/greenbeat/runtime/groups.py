@@ -438,7 +438,11 @@ def sweep(root: ptr[Group], newest: ptr[Object]) -> None:
     task = tasks[0]
     while task is not None:
         start = atomic_load(addressof(task.stack), "acquire")
-        mark_range(set, cast(ptr[u64], start), cast(ptr[u64], atomic_load(addressof(task.top), "acquire")))
+        end = atomic_load(addressof(task.top), "acquire")
+        # A task that stopped in the middle of a function notes its top by the module's largest frame, which may not fit.
+        if end > task.stack_end:
+            end = task.stack_end
+        mark_range(set, cast(ptr[u64], start), cast(ptr[u64], end))
         mark_reference(set, task.accumulator)
         task = task.link
     drop_unmarked(set)
