@@ -14,8 +14,8 @@ from greenbeat.interpreter.convention import (
     proceed,
     read,
 )
-from greenbeat.interpreter.poll import poll
-from greenbeat.native import i32, i64, load, ptr, tail, u8, u64, unlikely, v128
+from greenbeat.interpreter.poll import branch_to
+from greenbeat.native import i32, i64, load, ptr, u8, u64, v128
 from greenbeat.runtime.layout import Instance, Task
 from greenbeat.wasm.ops import OPERATIONS
 
@@ -133,10 +133,7 @@ def _branch_binary(opcode, left, right, negated, backward):
         taken = meaning(a, b) if not negated else not meaning(a, b)
         if taken:
             target = ip + RESULT + load(i32, ip, RESULT)
-            if backward:
-                if unlikely(task.pulse != 0):
-                    return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-            return proceed(target, accumulator, float_accumulator)
+            return branch_to(target, backward, accumulator, float_accumulator)
         return proceed(ip + 24, accumulator, float_accumulator)
 
     return run_branch_binary
@@ -156,10 +153,7 @@ def branch_unary(opcode, operand, negated, backward):
         taken = meaning(value) if not negated else not meaning(value)
         if taken:
             target = ip + RESULT + load(i32, ip, RESULT)
-            if backward:
-                if unlikely(task.pulse != 0):
-                    return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-            return proceed(target, accumulator, float_accumulator)
+            return branch_to(target, backward, accumulator, float_accumulator)
         return proceed(ip + 16, accumulator, float_accumulator)
 
     return run_branch_unary

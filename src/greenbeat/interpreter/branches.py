@@ -10,8 +10,8 @@ Backward branches poll; a `br_table` reaches a loop's start through a `br` of it
 from functools import cache
 
 from greenbeat.interpreter.convention import FIRST, RESULT, handler, proceed, read
-from greenbeat.interpreter.poll import poll
-from greenbeat.native import i32, i64, load, ptr, select, tail, u8, u32, u64, unlikely, v128
+from greenbeat.interpreter.poll import branch_to
+from greenbeat.native import i32, i64, load, ptr, select, u8, u32, u64, v128
 from greenbeat.runtime.layout import Instance, Task
 
 
@@ -25,10 +25,7 @@ def branch(backward):
         accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
         target = ip + RESULT + load(i32, ip, RESULT)
-        if backward:
-            if unlikely(task.pulse != 0):
-                return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-        proceed(target, accumulator, float_accumulator)
+        branch_to(target, backward, accumulator, float_accumulator)
 
     return run_branch
 

@@ -407,9 +407,8 @@ def dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_a
 
 
 @inline
-def replace_frame(ip, sp, target, arguments):
+def replace_frame(sp, own, target, arguments):
     """Move the arguments over the frame's own parameters and the header behind them: the frame is the callee's now."""
-    own = sp + load(u32, ip, RESULT)
     following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
     move(sp, arguments, u64(target.signature.param_count) * 8)
     header = sp + u64(header_slot(target.signature.param_count)) * 8
@@ -432,7 +431,7 @@ def tail_call(variant):
         entry = function.entry[variant]
         if unlikely(entry is None):
             return tail(translate_first(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-        replace_frame(ip, sp, function, sp + load(u32, ip, FIRST))
+        replace_frame(sp, sp + load(u32, ip, RESULT), function, sp + load(u32, ip, FIRST))
         enter(entry, sp, memory, length, instance, accumulator, float_accumulator)
 
     @cold_handler
@@ -534,12 +533,7 @@ def tail_call_dynamic(by_reference, variant):
         entry = ensure_translated(instance.module, target.function, variant)
         if unlikely(entry is None):
             trap(TRAP_NO_MEMORY)
-        own = sp + load(u32, ip, 36)
-        following, caller = load(ptr[u8], own), load(ptr[u8], own, 8)
-        move(sp, arguments, u64(target.signature.param_count) * 8)
-        header = sp + u64(header_slot(target.signature.param_count)) * 8
-        store(header, following)
-        store(header, caller, 8)
+        replace_frame(sp, sp + load(u32, ip, 36), target, arguments)
         enter(entry, sp, memory, length, instance, accumulator, float_accumulator)
 
     return run_tail_call_dynamic

@@ -30,7 +30,7 @@ from greenbeat.interpreter.convention import (
     read,
     widen,
 )
-from greenbeat.interpreter.poll import poll
+from greenbeat.interpreter.poll import branch_to
 from greenbeat.native import i32, i64, inline, load, ptr, store, tail, u8, u32, u64, unlikely, v128, vector_of
 from greenbeat.runtime.layout import NEAR, Instance, Task
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
@@ -249,10 +249,7 @@ def _fused_branch(maker, opcode, side, negated, backward):
         taken = holds if not negated else not holds
         if taken:
             target = ip + RESULT + load(i32, ip, RESULT)
-            if backward:
-                if unlikely(task.pulse != 0):
-                    return tail(poll(target, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-            return proceed(target, accumulator, float_accumulator)
+            return branch_to(target, backward, accumulator, float_accumulator)
         return proceed(ip + 24, accumulator, float_accumulator)
 
     return run_fused_branch
@@ -282,10 +279,7 @@ def fused_step(opcode, side, negated, backward):
         taken = holds if not negated else not holds
         if taken:
             target = ip + RESULT + load(i32, ip, RESULT)
-            if backward:
-                if unlikely(task.pulse != 0):
-                    return tail(poll(target, sp, memory, length, task, instance, wide, fuel, float_accumulator))
-            return proceed(target, wide, float_accumulator)
+            return branch_to(target, backward, wide, float_accumulator)
         return proceed(ip + 32, wide, float_accumulator)
 
     return run_fused_step

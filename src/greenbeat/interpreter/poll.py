@@ -1,9 +1,21 @@
 """The slow path of a poll: the pulse is up, so somebody wants something of this task."""
 
-from greenbeat.interpreter.convention import HANDLER, cold_handler, leave_raised, leave_trapped, remember
-from greenbeat.native import i64, load, ptr, tail, u8, u64, v128
+from greenbeat.interpreter.convention import HANDLER, cold_handler, leave_raised, leave_trapped, proceed, remember
+from greenbeat.native import i64, inline, load, parameters_of_caller, ptr, tail, u8, u64, unlikely, v128
 from greenbeat.runtime.layout import TRAP_INTERRUPTED, TRAP_NONE, Instance, Task
 from greenbeat.runtime.tasks import beat
+
+
+@inline
+def branch_to(target, backward, accumulator, float_accumulator):
+    """Go on at a branch's target; a backward branch polls."""
+    if backward:
+        state = parameters_of_caller()
+        if unlikely(state[4].pulse != 0):
+            return tail(
+                poll(target, state[1], state[2], state[3], state[4], state[5], accumulator, state[7], float_accumulator)
+            )
+    return proceed(target, accumulator, float_accumulator)
 
 
 @cold_handler

@@ -14,12 +14,12 @@ from functools import cache
 from greenbeat.interpreter.calls import memory_of
 from greenbeat.interpreter.convention import RESULT, cold_handler, handler, next_handler
 from greenbeat.interpreter.poll import poll
-from greenbeat.native import cast, i64, inline, load, ptr, store, tail, trap, u8, u32, u64, unlikely, v128
+from greenbeat.native import cast, i64, inline, load, ptr, stack, store, tail, trap, u8, u32, u64, unlikely, v128
 from greenbeat.runtime.evaluate import function_reference
-from greenbeat.runtime.layout import TRAP_MEMORY, TRAP_TABLE, Instance, Task
+from greenbeat.runtime.layout import TRAP_MEMORY, Instance, Task
 from greenbeat.runtime.memory import grow_memory, memory_copy, memory_fill, outside
 from greenbeat.runtime.segments import data_drop, data_length, elem_drop, memory_init, table_init
-from greenbeat.runtime.table import grow_table, table_copy, table_fill
+from greenbeat.runtime.table import grow_table, table_copy, table_fill, table_get, table_set, table_size
 
 SIZE = 24
 # Bytes that are moved between two looks at the pulse.
@@ -205,27 +205,22 @@ def data_drop_work(ip, sp, instance):
 @inline
 def table_get_work(ip, sp, instance):
     """`table.get`."""
-    table = instance.tables[one(ip)]
-    index = argument(ip, sp, 0)
-    if unlikely(index >= table.length):
-        trap(TRAP_TABLE)
-    return table.elements[index]
+    found = stack(u64)
+    check(table_get(instance.tables[one(ip)], argument(ip, sp, 0), found))
+    return found[0]
 
 
 @inline
 def table_set_work(ip, sp, instance):
     """`table.set`."""
-    table = instance.tables[one(ip)]
-    index = argument(ip, sp, 0)
-    if unlikely(index >= table.length):
-        trap(TRAP_TABLE)
-    table.elements[index] = load(u64, sp, load(u32, ip, RESULT) + 8)
+    value = load(u64, sp, load(u32, ip, RESULT) + 8)
+    check(table_set(instance.tables[one(ip)], argument(ip, sp, 0), value))
 
 
 @inline
 def table_size_work(ip, sp, instance):
     """`table.size`."""
-    return instance.tables[one(ip)].length
+    return table_size(instance.tables[one(ip)])
 
 
 @inline

@@ -19,7 +19,6 @@ from greenbeat.interpreter.convention import (
     remember,
 )
 from greenbeat.native import (
-    extract_lane,
     f32,
     f64,
     fill,
@@ -110,24 +109,6 @@ def constant(kind, to_slot):
         finish(kind, load(kind, ip, SECOND), to_slot, 24, ip, sp, accumulator, float_accumulator)
 
     return run_constant
-
-
-@cache
-def accumulator_to_slot(kind):
-    """Store an accumulator into a slot, keeping it."""
-
-    @handler
-    def run_accumulator_to_slot(
-        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
-        accumulator: u64, fuel: i64, float_accumulator: v128,
-    ) -> None:  # fmt: skip
-        if kind == u64:
-            store(sp, accumulator, load(u32, ip, RESULT))
-        else:
-            store(sp, extract_lane(float_accumulator, f64, 0), load(u32, ip, RESULT))
-        proceed(ip + 16, accumulator, float_accumulator)
-
-    return run_accumulator_to_slot
 
 
 @cache

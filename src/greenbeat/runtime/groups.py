@@ -439,7 +439,7 @@ def sweep(root: ptr[Group], newest: ptr[Object]) -> None:
     while task is not None:
         start = atomic_load(addressof(task.stack), "acquire")
         end = atomic_load(addressof(task.top), "acquire")
-        # A task that stopped in the middle of a function notes its top by the module's largest frame, which may not fit.
+        # A task that stopped inside of a function notes its top by the module's largest frame, which may not fit.
         if end > task.stack_end:
             end = task.stack_end
         mark_range(set, cast(ptr[u64], start), cast(ptr[u64], end))

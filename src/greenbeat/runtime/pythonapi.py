@@ -164,10 +164,6 @@ def PyLong_FromLongLong(value: i64) -> ptr[Object]: ...
 
 
 @extern
-def PyLong_FromUnsignedLongLong(value: u64) -> ptr[Object]: ...
-
-
-@extern
 def PyNumber_Index(item: ptr[Object]) -> ptr[Object]: ...
 
 
@@ -257,13 +253,6 @@ def PyEval_SaveThread() -> ptr[void]: ...
 
 @extern
 def PyEval_RestoreThread(state: ptr[void]) -> None: ...
-
-
-@inline
-def new_reference(item: ptr[Object]) -> ptr[Object]:
-    """The object, owned once more."""
-    Py_IncRef(item)
-    return item
 
 
 @inline
