@@ -21,8 +21,19 @@ if TYPE_CHECKING:
     from greenbeat.api.module import Module
     from greenbeat.api.table import Table
     from greenbeat.api.tags import Tag
-    from greenbeat.errors import CompileError, Exhausted, Frame, GreenbeatError, LinkError, Trap, UncaughtException
-    from greenbeat.native.types import f32, f64, i32, i64
+    from greenbeat.errors import (
+        CompileError,
+        Exhausted,
+        Frame,
+        GreenbeatError,
+        KernelError,
+        LinkError,
+        Trap,
+        UncaughtException,
+    )
+    from greenbeat.kernels.objects import Kernel, kernel
+    from greenbeat.kernels.types import Array
+    from greenbeat.native.types import f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
     from greenbeat.wasi.clocks import Clock, VirtualClock
     from greenbeat.wasi.config import Wasi
     from greenbeat.wasi.memoryfiles import Files
@@ -42,6 +53,7 @@ if TYPE_CHECKING:
 
 # Where each public name is, as (module, name there).
 _WHERE = {
+    "Array": ("greenbeat.kernels.types", "Array"),
     "Call": ("greenbeat.api.call", "Call"),
     "Clock": ("greenbeat.wasi.clocks", "Clock"),
     "CompileError": ("greenbeat.errors", "CompileError"),
@@ -60,6 +72,8 @@ _WHERE = {
     "ImportType": ("greenbeat.wasm.description", "ImportType"),
     "Instance": ("greenbeat.api.instance", "Instance"),
     "Limits": ("greenbeat.api.limits", "Limits"),
+    "Kernel": ("greenbeat.kernels.objects", "Kernel"),
+    "KernelError": ("greenbeat.errors", "KernelError"),
     "LinkError": ("greenbeat.errors", "LinkError"),
     "Memory": ("greenbeat.api.memory", "Memory"),
     "MemoryType": ("greenbeat.wasm.description", "MemoryType"),
@@ -76,9 +90,16 @@ _WHERE = {
     "Wasi": ("greenbeat.wasi.config", "Wasi"),
     "f32": ("greenbeat.native.types", "f32"),
     "f64": ("greenbeat.native.types", "f64"),
+    "i16": ("greenbeat.native.types", "i16"),
     "i32": ("greenbeat.native.types", "i32"),
     "i64": ("greenbeat.native.types", "i64"),
+    "i8": ("greenbeat.native.types", "i8"),
+    "kernel": ("greenbeat.kernels.objects", "kernel"),
     "run": ("greenbeat.wasi.running", "run"),
+    "u16": ("greenbeat.native.types", "u16"),
+    "u32": ("greenbeat.native.types", "u32"),
+    "u64": ("greenbeat.native.types", "u64"),
+    "u8": ("greenbeat.native.types", "u8"),
 }
 __version__ = "0.1.0"
 
@@ -99,6 +120,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "INHERIT",
+    "Array",
     "Call",
     "Clock",
     "CompileError",
@@ -132,7 +154,14 @@ __all__ = [
     "Wasi",
     "f32",
     "f64",
+    "i8",
+    "i16",
     "i32",
     "i64",
+    "kernel",
     "run",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]

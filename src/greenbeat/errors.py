@@ -5,7 +5,8 @@
     ├── LinkError            an import is missing or of another type
     ├── Trap                 the guest did something that WebAssembly stops
     ├── UncaughtException    the guest threw an exception that no guest caught
-    └── Exhausted            a limit was reached: fuel, time, memory or stack
+    ├── Exhausted            a limit was reached: fuel, time, memory or stack
+    └── KernelError          a kernel cannot be compiled
 
 What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument
 is a `TypeError` or a `ValueError`, as in Python.
@@ -130,3 +131,25 @@ class Exhausted(GreenbeatError):
 
     def __str__(self) -> str:
         return _with_frames(self.args[1], self.backtrace)
+
+
+class KernelError(GreenbeatError):
+    """A kernel cannot be compiled.
+
+    Attributes:
+        message: what is wrong and what would be right.
+        file, line, column: where, as an editor counts (lines and columns from 1).
+        text: that line of the source, if it is known.
+    """
+
+    def __init__(self, message: str, file: str, line: int, column: int, text: str = "") -> None:
+        super().__init__(message, file, line, column, text)
+        self.message, self.file, self.line, self.column, self.text = message, file, line, column, text
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}: {self.message}"
+        source = self.text.strip()
+        if not source:
+            return where
+        indent = len(self.text) - len(self.text.lstrip())
+        return f"{where}\n    {source}\n    {' ' * (self.column - 1 - indent)}^"

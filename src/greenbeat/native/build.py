@@ -10,10 +10,12 @@ from greenbeat.native.linker import Library, flag
 from greenbeat.native.targets import Machine, host_machine
 
 
-def compile_text(text: str, machine: Machine, *, assembly: bool = False, speed: int = 2) -> bytes:
+def compile_text(
+    text: str, machine: Machine, *, assembly: bool = False, speed: int = 2, vectorize: bool = False
+) -> bytes:
     """Compile LLVM IR to an object file (or, with `assembly`, to assembly text)."""
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
-    tuning.loop_vectorization = tuning.slp_vectorization = False
+    tuning.loop_vectorization = tuning.slp_vectorization = vectorize
     # Closed in this order: left to the garbage collector, a context may go before its module, which ends the process.
     with machine.create() as target, llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
         module.triple, module.data_layout = machine.triple, str(target.target_data)

@@ -107,11 +107,11 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def prune(directory: Path) -> None:
+def prune(directory: Path, kept: int = ENTRIES_KEPT) -> None:
     """Delete all but the newest entries, and what no entry refers to."""
     with contextlib.suppress(OSError):
         manifests = sorted(directory.glob("*.json"), key=lambda p: p.stat().st_mtime, reverse=True)
-        for old in manifests[ENTRIES_KEPT:]:
+        for old in manifests[kept:]:
             for path in directory.glob(f"{old.stem}.*"):
                 path.unlink(missing_ok=True)
 

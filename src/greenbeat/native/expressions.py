@@ -91,7 +91,7 @@ class Expressions(Conversions):
         """Compile an expression: a `Value`, or a compile-time object."""
         method = getattr(self, f"expression_{type(node).__name__}", None)
         if method is None:
-            self.error(f"{UNSUPPORTED.get(type(node), type(node).__name__)} is not part of native code", node)
+            self.error(self.absent.format(UNSUPPORTED.get(type(node), type(node).__name__)), node)
         outer, self.node = self.node, node
         result = method(node)
         self.node = outer

@@ -38,8 +38,7 @@ class Statements(Intrinsics):
             method = getattr(self, f"statement_{type(statement).__name__}", None)
             if method is None:
                 self.error(
-                    f"{UNSUPPORTED.get(type(statement), type(statement).__name__)} is not part of native code",
-                    statement,
+                    self.absent.format(UNSUPPORTED.get(type(statement), type(statement).__name__)), statement
                 )
             try:
                 method(statement)
@@ -191,7 +190,7 @@ class Statements(Intrinsics):
 
     def statement_While(self, node: ast.While) -> None:
         if node.orelse:
-            self.error("`else` after a loop is not part of native code", node.orelse[0])
+            self.error(self.absent.format("`else` after a loop"), node.orelse[0])
         again, body, after = self.label("again"), self.label("body"), self.label("after")
         self.jump(again)
         self.start(again)

@@ -50,19 +50,23 @@ class Unit:
         Raises:
             NativeError: something in it cannot be compiled.
         """
-        from greenbeat.native.emitter import Emitter
-
         functions = []
         while self.pending:
             function = self.pending.pop()
             self.defined.add(function.symbol)
-            functions.append(Emitter(self, function).text)
+            functions.append(self.definition(function))
         weights = ['!0 = !{!"branch_weights", i32 100000, i32 1}', '!1 = !{!"branch_weights", i32 1, i32 100000}']
         if self.debug:
             flags = self.debug_node('!{i32 2, !"Debug Info Version", i32 3}')
             weights.append(f"!llvm.module.flags = !{{{flags}}}\n!llvm.dbg.cu = !{{{self._compile_unit()}}}")
         forward = [text for symbol, text in self.forward.items() if symbol not in self.defined]
         return "\n".join([*self.declarations, *forward, *self.globals, *functions, *weights, *self.metadata, ""])
+
+    def definition(self, function: NativeFunction) -> str:
+        """The LLVM IR of one function."""
+        from greenbeat.native.emitter import Emitter
+
+        return Emitter(self, function).text
 
     # ---------------------------------------------------------------- symbols
 

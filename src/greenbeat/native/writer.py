@@ -22,7 +22,12 @@ class PathEnd(Exception):
 
 
 class Writer:
-    """The base of the emitter: what has been written so far, and where we are."""
+    """The base of the emitter: what has been written so far, and where we are.
+
+    `absent` is how the language that is compiled says that it does not have something.
+    """
+
+    absent = "{} is not part of native code"
 
     def __init__(self, unit: Unit, function: NativeFunction) -> None:
         self.unit = unit
@@ -33,11 +38,15 @@ class Writer:
         self.live = True
         self.block_label = "entry"
         self.depth = 0
-        self.tree = function_tree(function.code)
+        self.tree = self.tree_of(function)
         self.node: ast.AST = self.tree
         self.scope = self.root = Scope(function, stored_names(self.tree), function.environment)
         self.parameters: list[Value] = []
         self.location = ""
+
+    def tree_of(self, function: NativeFunction) -> ast.FunctionDef:
+        """The syntax tree of the function to compile."""
+        return function_tree(function.code)
 
     def expression(self, node: ast.expr) -> Any:
         """Compile an expression: a `Value`, or a compile-time object."""

@@ -1,0 +1,316 @@
+"""Compiles kernels: the layers on top of native's emitter, and the unit they are put into.
+
+    define internal fastcc i64 @f(ptr %fiber, ptr %fork_top, i64 %p.n) {
+    entry:   is the stack pointer above the fiber's floor?
+    begin:   ...
+
+    KernelValues       conversions, truth, failures       Arrays             elements, bounds
+    Arithmetic         operators, comparisons             Loops              loops, polls
+    KernelStatements   variables, return, match           KernelEmitter      calls, the function as a whole
+
+A thunk, in C's convention, takes the arguments out of the fiber's words, calls the kernel, and puts the results there.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from greenbeat.kernels import builtins as _builtins, intrinsics, support
+from greenbeat.kernels.source import CONVENTION, KernelFunction
+from greenbeat.kernels.statements import KernelStatements, flattened, result_ir
+from greenbeat.kernels.types import ArrayType, TupleType, computed, layout, scalars
+from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue
+from greenbeat.native import types as t
+from greenbeat.native.language import NativeFunction
+from greenbeat.native.types import offsetof
+from greenbeat.native.unit import Unit
+from greenbeat.native.values import Value
+from greenbeat.tasks.layout import Fiber
+
+# A kernel's frame, and the C functions that it calls without a check of theirs, fit into this.
+FRAME_MARGIN = 4096
+SIZE = "i64 range(i64 0, -9223372036854775808)"
+
+# Registers what kernels may call.
+assert _builtins
+
+
+class KernelEmitter(KernelStatements):
+    """Compiles one kernel; `text` is the finished definition.
+
+    Attributes:
+        passed_on: arrays that are given to other kernels: own parameter, kernel, its parameter.
+    """
+
+    def __init__(self, unit: "KernelUnit", function: KernelFunction) -> None:
+        self.declared: dict[str, t.Type] = {}
+        self.first_assigned: dict[str, int] = {}
+        self.passed_on: list[tuple[int, KernelFunction, int]] = []
+        self.calls = False
+        super().__init__(unit, function)
+        try:
+            self.text = self._define()
+        except RecursionError:
+            self.error("this is nested too deeply")
+
+    def _define(self) -> str:
+        kernel = self.kernel
+        heads = [f"ptr {FIBER}", f"ptr {FORK_TOP}"]
+        self.block_label = "begin"
+        for number, (name, kind) in enumerate(kernel.parameters):
+            parameters, value = parameter(f"%${number}", kind, number)
+            heads += parameters
+            self.node = self.tree.args.args[number] if number < len(self.tree.args.args) else self.tree
+            self.declared[name] = kind if isinstance(kind, ArrayType) else widened(kind)
+            self.first_assigned[name] = self.node.lineno  # type: ignore[attr-defined]
+            if name in self.scope.stored and not isinstance(value, ArrayValue):
+                self.scope.names[name] = place = self.variable(name, kind)
+                self.put(place, value)
+            else:
+                self.scope.names[name] = value
+            self.scope.assigned.add(name)
+        self.statements(self.tree.body)
+        self.node = self.tree
+        if self.live:
+            if kernel.result != t.VOID:
+                self.error(f"{kernel.python.__name__} can end without returning {kernel.result}")
+            self.line("ret void")
+        head = (
+            f'define internal {CONVENTION} {result_ir(kernel.result)} @"{kernel.symbol}"({", ".join(heads)}) nounwind {{'
+        )
+        pulse = f"  %pulse = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'pulse')}"
+        check = list(self._entry_check()) if self.calls else ["  br label %begin"]
+        return "\n".join([head, "entry:", *self.allocas, pulse, *check, "begin:", *filter(None, self.lines), "}"])
+
+    def _entry_check(self) -> Iterator[str]:
+        """Whether there is room for a frame, and no attention asked for."""
+        self.unit.declare("declare ptr @llvm.addressofreturnaddress.p0()")
+        yield "  %place = call ptr @llvm.addressofreturnaddress.p0()"
+        yield f"  %bottom = getelementptr i8, ptr %place, i64 {-FRAME_MARGIN}"
+        yield f"  %floor.place = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'floor')}"
+        yield "  %floor = load ptr, ptr %floor.place, align 8"
+        yield "  %short = icmp ult ptr %bottom, %floor"
+        yield "  br i1 %short, label %overflow, label %begin, !prof !1"
+        yield "overflow:"
+        name = self.unit.reference(support.overflow)
+        yield f"  call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP})"
+        yield "  br label %begin"
+
+    # ---------------------------------------------------------------- calls
+
+    def expression_Call(self, node: ast.Call) -> Any:
+        callee = self.expression(node.func)
+        found = intrinsics.find(callee)
+        if found is not None:
+            return self.call_intrinsic(found, node)
+        kernel = kernel_of(callee)
+        if kernel is not None:
+            return self.call_kernel(kernel, self.arguments(node), node)
+        kind = getattr(callee, "kernel_type", callee)
+        if isinstance(kind, t.IntegerType | t.FloatType):
+            arguments = self.arguments(node)
+            if len(arguments) != 1:
+                self.error(f"gb.{kind}(x) converts one number", node)
+            if isinstance(kind, t.IntegerType):
+                return self.wrapped(arguments[0], kind, node)
+            number = self.promoted(arguments[0], t.F64, node)
+            return self.rounded(number) if kind == t.F32 else number
+        self.error(f"a kernel cannot call {self.describe(callee)}: is it to be a kernel itself?", node)
+
+    def call_intrinsic(self, found: intrinsics.Intrinsic, node: ast.Call) -> Any:
+        """A call of something that was registered."""
+        self.calls = self.calls or found.calls
+        if found.raw:
+            return found.compile(self, node)
+        arguments = self.arguments(node)
+        if not found.fewest <= len(arguments) <= found.most:
+            plural = "argument" if len(arguments) == 1 else "arguments"
+            self.error(f"{found.usage} does not take {len(arguments)} {plural} in a kernel", node)
+        return found.compile(self, node, *arguments)
+
+    def arguments(self, node: ast.Call) -> list[Any]:
+        """The arguments' values; `*tuple` is spread."""
+        if node.keywords:
+            self.error("a call in a kernel passes its arguments by position, without names", node.keywords[0].value)
+        values: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                spread = self.expression(argument.value)
+                if not isinstance(spread, tuple):
+                    self.error(f"only tuples are spread by *, not {self.describe(spread)}", argument)
+                values.extend(spread)
+            else:
+                values.append(self.expression(argument))
+        return values
+
+    def kernel_operands(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> list[Value]:
+        """The arguments of a call of a kernel, fitted and flattened to operands: what comes after fiber and top."""
+        wanted, name = kernel.parameters, kernel.python.__name__
+        if len(arguments) != len(wanted):
+            plural = "argument" if len(wanted) == 1 else "arguments"
+            self.error(f"{name}{kernel.described} takes {len(wanted)} {plural}, not {len(arguments)}", node)
+        operands: list[Value] = []
+        for number, (argument, (parameter_name, kind)) in enumerate(zip(arguments, wanted, strict=True)):
+            value = self.fitted(argument, kind, f"{parameter_name} of {name} is {kind}", node)
+            if isinstance(value, ArrayValue):
+                if value.strides[0] != "1" and len(value.sizes) == 1:
+                    self.error("a row of an array of two dimensions cannot be passed on", node)
+                self.passed_on.append((value.parameter, kernel, number))
+                strides = value.strides if len(value.sizes) == 2 else []
+                operands.append(Value(value.data, t.PointerType(t.U8)))
+                operands += [Value(word, t.I64) for word in (*value.sizes, *strides)]
+            else:
+                operands += [self.number(item, node) for item in flattened(value)]
+        return operands
+
+    def call_kernel(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> Any:
+        """A call of a kernel."""
+        self.calls = True
+        operands = self.kernel_operands(kernel, arguments, node)
+        words = "".join(f", {operand.type.ir} {operand.ir}" for operand in operands)
+        kind = result_ir(kernel.result)
+        text = f"call {CONVENTION} {kind} {self.unit.reference(kernel)}(ptr {FIBER}, ptr {FORK_TOP}{words})"
+        if kernel.result == t.VOID:
+            self.line(text)
+            return Value("", t.VOID)
+        whole = self.temporary(text, computed(kernel.result))
+        if not isinstance(kernel.result, TupleType):
+            return whole
+        parts = iter(
+            [
+                self.temporary(f"extractvalue {kind} {whole.ir}, {place}", computed(scalar))
+                for place, scalar in enumerate(scalars(kernel.result))
+            ]
+        )
+        return rebuilt(kernel.result, parts)
+
+    def calls_kernel(self, node: ast.Call) -> bool:
+        """Whether a call is of a kernel, or of what runs others."""
+        callee = self.scope.names.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if callee is None:
+            callee = self.expression(node.func)
+        found = intrinsics.find(callee)
+        return kernel_of(callee) is not None or (found is not None and found.calls)
+
+    def loop_of(self, callee: Any) -> Callable[..., None] | None:
+        """What compiles a loop over what `callee` gives, if anything was registered for it."""
+        return intrinsics.find_loop(callee)
+
+
+class KernelUnit(Unit):
+    """A kernel and everything it reaches, as one LLVM module that exports `thunk`, `parameters` and `results`."""
+
+    def __init__(self, kernel: KernelFunction) -> None:
+        self.kernel = kernel
+        self.tables: dict[str, str] = {}
+        self.written: dict[int, set[int]] = {}
+        self.passed_on: list[tuple[int, int, int, int]] = []
+        super().__init__("kernel", [kernel])
+
+    def definition(self, function: NativeFunction) -> str:
+        """The LLVM IR of one function."""
+        if not isinstance(function, KernelFunction):
+            return super().definition(function)
+        emitter = KernelEmitter(self, function)
+        self.written[id(function)] = emitter.written
+        self.passed_on += [(id(function), own, id(to), its) for own, to, its in emitter.passed_on]
+        return emitter.text
+
+    def table(self, text: str) -> str:
+        """A private constant."""
+        if text not in self.tables:
+            self.tables[text] = f"@table.{len(self.tables)}"
+            self.globals.append(f"{self.tables[text]} = private unnamed_addr constant {text}")
+        return self.tables[text]
+
+    def text(self) -> str:
+        """The LLVM IR of the whole unit.
+
+        Raises:
+            KernelError: something in it cannot be compiled.
+        """
+        functions = super().text()
+        return "\n".join([functions, *self._layouts(), thunk(self.kernel), ""])
+
+    def _layouts(self) -> Iterator[str]:
+        """What native code must know of the parameters and the result."""
+        # A parameter is written if the kernel that it is passed on to writes it, however far that goes.
+        changed = True
+        while changed:
+            changed = False
+            for function, own, to, its in self.passed_on:
+                if its in self.written.get(to, ()) and own not in self.written[function]:
+                    self.written[function].add(own)
+                    changed = True
+        written = self.written[id(self.kernel)]
+        parameters = b"".join(layout(kind, i in written) for i, (_, kind) in enumerate(self.kernel.parameters))
+        for name, data in (("parameters", parameters), ("results", layout(self.kernel.result))):
+            cells = ", ".join(f"i8 {byte}" for byte in data + b"\0")
+            yield f"@{name} = constant [{len(data) + 1} x i8] [{cells}]"
+
+
+def kernel_of(value: Any) -> KernelFunction | None:
+    """The function of a kernel object."""
+    found = getattr(value, "_function", None)
+    return found if isinstance(found, KernelFunction) else None
+
+
+def widened(kind: t.Type) -> t.Type:
+    """The type of a variable that begins as a parameter of this type."""
+    return TupleType(tuple(map(widened, kind.items))) if isinstance(kind, TupleType) else computed(kind)
+
+
+def rebuilt(kind: t.Type, parts: Iterator[Value]) -> Any:
+    """Numbers in the form of a type."""
+    if isinstance(kind, TupleType):
+        return tuple(rebuilt(item, parts) for item in kind.items)
+    return next(parts)
+
+
+def parameter(stem: str, kind: t.Type, number: int) -> tuple[list[str], Any]:
+    """The LLVM parameters of a kernel's parameter, and its value."""
+    if isinstance(kind, ArrayType):
+        sizes = [f"{stem}.size.{d}" for d in range(kind.dimensions)]
+        strides = [f"{stem}.stride.{d}" for d in range(kind.dimensions)] if kind.dimensions > 1 else []
+        heads = [f"ptr {stem}", *(f"{SIZE} {size}" for size in sizes), *(f"i64 {stride}" for stride in strides)]
+        return heads, ArrayValue(kind, stem, sizes, strides or ["1"], number)
+    parts = [Value(f"{stem}.{i}", computed(scalar)) for i, scalar in enumerate(scalars(kind))]
+    return [f"{part.type.ir} {part.ir}" for part in parts], rebuilt(kind, iter(parts))
+
+
+def thunk(kernel: KernelFunction) -> str:
+    """The function that a fiber enters to run a kernel."""
+    lines = [
+        "define void @thunk(ptr %fiber) nounwind {",
+        f"  %words.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'words')}",
+        "  %words = load ptr, ptr %words.place, align 8",
+    ]
+    arguments = ["ptr %fiber", "ptr null"]
+    count = 0
+    for _, kind in kernel.parameters:
+        irs = (
+            ["ptr", *["i64"] * (1 if kind.dimensions == 1 else 4)]
+            if isinstance(kind, ArrayType)
+            else [computed(scalar).ir for scalar in scalars(kind)]
+        )
+        for ir in irs:
+            lines.append(f"  %a.{count} = getelementptr i64, ptr %words, i64 {count}")
+            lines.append(f"  %v.{count} = load {'i8' if ir == 'i1' else ir}, ptr %a.{count}, align 8")
+            if ir == "i1":
+                lines.append(f"  %t.{count} = trunc i8 %v.{count} to i1")
+            arguments.append(f"{ir} %{'t' if ir == 'i1' else 'v'}.{count}")
+            count += 1
+    kind = result_ir(kernel.result)
+    name = "" if kind == "void" else "%r = "
+    lines.append(f'  {name}call {CONVENTION} {kind} @"{kernel.symbol}"({", ".join(arguments)})')
+    for place, scalar in enumerate(scalars(kernel.result)):
+        ir, value = computed(scalar).ir, "%r"
+        if isinstance(kernel.result, TupleType):
+            value = f"%r.{place}"
+            lines.append(f"  {value} = extractvalue {kind} %r, {place}")
+        if ir == "i1":
+            lines.append(f"  %z.{place} = zext i1 {value} to i64")
+            ir, value = "i64", f"%z.{place}"
+        lines.append(f"  %w.{place} = getelementptr i64, ptr %words, i64 {place}")
+        lines.append(f"  store {ir} {value}, ptr %w.{place}, align 8")
+    return "\n".join([*lines, "  ret void", "}"])

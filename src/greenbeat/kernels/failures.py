@@ -1,0 +1,43 @@
+"""What a kernel failed of, as Python's exception with a traceback that shows the kernel's own line.
+
+A site (see `values.py`) says which exception it is and where. The traceback is a real one: a statement that raises is
+compiled with the file, the name and the position of the kernel's source, and run.
+"""
+
+import _ast
+import builtins
+import ctypes
+import json
+from typing import Any
+
+RECURSION = "maximum recursion depth exceeded in a kernel"
+
+
+def failure(site: int, *words: int) -> BaseException:
+    """The exception that a site means; without a site, the stack was used up."""
+    if site == 0:
+        return RecursionError(RECURSION)
+    kind, pieces, file, name, position = json.loads(ctypes.string_at(site))
+    values = iter(words)
+    text = pieces[0]
+    for piece in pieces[1:]:
+        word = next(values)
+        text += f"{word - (1 << 64) if word >> 63 else word}{piece}"
+    exception: BaseException = getattr(builtins, kind)(*([text] if text else []))
+    if text.startswith("(34, "):
+        exception = OverflowError(34, "Numerical result out of range")
+    return placed(exception, file, name, position)
+
+
+def placed(exception: BaseException, file: str, name: str, position: list[Any]) -> BaseException:
+    """The exception with the traceback of having been raised there."""
+    line, column, end_line, end_column = position
+    place = {"lineno": line, "col_offset": column, "end_lineno": end_line or line, "end_col_offset": end_column or 0}
+    statement = _ast.Raise(exc=_ast.Name(id="exception", ctx=_ast.Load(), **place), cause=None, **place)
+    code = compile(_ast.Module(body=[statement], type_ignores=[]), file, "exec").replace(co_name=name, co_qualname=name)
+    try:
+        exec(code, {"exception": exception})
+    except BaseException as raised:
+        trace = raised.__traceback__
+        return raised.with_traceback(trace.tb_next if trace is not None else None)
+    raise AssertionError("the statement raises")

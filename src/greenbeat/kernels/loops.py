@@ -1,0 +1,215 @@
+"""Loops of kernels, and how they look at the pulse.
+
+A loop polls at its back edge. An innermost loop over numbers whose body calls no kernel is cut into strips: only the
+outer one of the two loops polls, so that the inner one can be vectorised.
+
+    for i in range(n)   ─▶   left = n;  while left:  strip = min(left, 1024);  do ... while strip;  poll
+"""
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from greenbeat.kernels import support
+from greenbeat.kernels.arrays import Arrays
+from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue
+from greenbeat.native import types as t
+from greenbeat.native.values import Loop, Value
+
+STRIP = 1024
+
+
+class Loops(Arrays):
+    """Layer of `KernelEmitter`."""
+
+    def poll(self) -> None:
+        """Serve the pulse if it is set."""
+        pulse = self.temporary("load atomic i32, ptr %pulse monotonic, align 4", t.U32)
+        raised = self.temporary(f"icmp ne i32 {pulse.ir}, 0", t.BOOL)
+        serve, onward = self.label("serve"), self.label("onward")
+        self.branch(Value(raised.ir, t.BOOL, -1), serve, onward)
+        self.start(serve)
+        name = self.unit.reference(support.poll)
+        self.line(f"call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP})")
+        self.jump(onward)
+        self.start(onward)
+
+    def statement_While(self, node: ast.While) -> None:
+        if node.orelse:
+            self.error("a kernel's loops have no `else`: set a variable before `break`", node.orelse[0])
+        head, body, again, after = (self.label(stem) for stem in ("head", "body", "again", "after"))
+        self.jump(head)
+        self.start(head)
+        condition = self.condition(node.test)
+        loop = Loop(again, after)
+        if isinstance(condition, Value):
+            self.branch(condition, body, after)
+            loop.assigned_at_exit.append(set(self.scope.assigned))
+            self.start(body)
+        elif not condition:
+            self.jump(after)
+            self.start(after)
+            return
+        self.loop_body(loop, node.body)
+        if self.live or loop.assigned_again:
+            self.jump(again)
+            self.start(again)
+            self.poll()
+            self.jump(head)
+        self.leave_loop(loop)
+
+    def statement_For(self, node: ast.For) -> None:
+        if node.orelse:
+            self.error("a kernel's loops have no `else`: set a variable before `break`", node.orelse[0])
+        if isinstance(node.iter, ast.Call):
+            callee = self.expression(node.iter.func)
+            if callee is range:
+                self.for_range(node, node.iter)
+                return
+            loop = self.loop_of(callee)
+            if loop is not None:
+                loop(self, node, node.iter)
+                return
+        items = self.expression(node.iter)
+        if not isinstance(items, ArrayValue):
+            self.error(f"a kernel loops over range(...) or an array, not {self.describe(items)}", node.iter)
+        self.for_elements(node, items)
+
+    def loop_of(self, callee: Any) -> Callable[..., None] | None:
+        """What compiles a loop over what `callee` gives, if anything was registered for it."""
+        raise NotImplementedError
+
+    def for_range(self, node: ast.For, call: ast.Call) -> None:
+        """`for i in range(...)`."""
+        if not isinstance(node.target, ast.Name):
+            self.error("a range is counted by one name", node.target)
+        if call.keywords or not 1 <= len(call.args) <= 3:
+            self.error("range takes 1 to 3 arguments, without names", call)
+        values = [self.expression(argument) for argument in call.args]
+        for value, argument in zip(values, call.args, strict=True):
+            if self.number(value, argument).type not in (t.I64, t.BOOL):
+                self.error(f"range counts in i64, and this is {self.describe(value)}", argument)
+        first, last = (0, values[0]) if len(values) == 1 else values[:2]
+        step = values[2] if len(values) == 3 else 1
+        start, end, stride = (self.promoted(value, t.I64, call) for value in (first, last, step))
+        if isinstance(step, Value) or step == 0:
+            zero = self.temporary(f"icmp eq i64 {stride.ir}, 0", t.BOOL)
+            self.fail_if(zero, "ValueError", "range() arg 3 must not be zero", call)
+        count = self.range_count(start, end, step, stride)
+        rising = not isinstance(step, Value) and step > 0
+        name, bound = node.target.id, call.args[0 if len(values) == 1 else 1]
+        start_node = call.args[0] if len(values) > 1 else ast.Constant(0)
+        mine = name not in _assigned(node.body)
+        facts = mine and rising and self.is_not_negative(first, start_node) and name not in self.not_negative
+        inside = {(data, dimension, name) for data, dimension in self.sizes_named(bound)} if facts else set()
+        inside -= self.known_indices
+        if facts:
+            self.not_negative.add(name)
+        self.known_indices |= inside
+        slot = self.alloca("counter", t.I64)
+        self.store_value(start, slot)
+
+        def bind(_: Value) -> None:
+            current = self.load_value(slot, t.I64)
+            self.assign_name(name, current)
+            self.store_value(self.temporary(f"add i64 {current.ir}, {stride.ir}", t.I64), slot)
+
+        self.counted(node, count, bind)
+        self.known_indices -= inside
+        if facts:
+            self.not_negative.discard(name)
+
+    def range_count(self, start: Value, end: Value, step: Any, stride: Value) -> Value:
+        """How many numbers a range has, as a u64."""
+        if isinstance(step, Value) or step not in (1, -1):
+            return self.call_support(support.range_count, t.U64, start, end, stride)
+        low, high = (start, end) if step == 1 else (end, start)
+        some = self.temporary(f"icmp slt i64 {low.ir}, {high.ir}", t.BOOL)
+        distance = self.temporary(f"sub i64 {high.ir}, {low.ir}", t.U64)
+        return self.temporary(f"select i1 {some.ir}, i64 {distance.ir}, i64 0", t.U64)
+
+    def sizes_named(self, node: ast.expr) -> list[tuple[str, int]]:
+        """The array and dimension whose size an expression is: `len(a)` or `a.shape[k]`."""
+        if isinstance(node, ast.Call) and len(node.args) == 1 and self.expression(node.func) is len:
+            array = self.expression(node.args[0])
+            return [(array.data, 0)] if isinstance(array, ArrayValue) else []
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            array = self.expression(node.value.value)
+            if isinstance(array, ArrayValue) and isinstance(node.slice, ast.Constant):
+                if node.slice.value in range(len(array.sizes)):
+                    return [(array.data, node.slice.value)]
+        return []
+
+    def for_elements(self, node: ast.For, array: ArrayValue) -> None:
+        """`for x in a`: the elements, or the rows."""
+        element = array.type.element
+        slot = self.alloca("place", t.I64)
+        self.store_value(Value("0", t.I64), slot)
+
+        def bind(_: Value) -> None:
+            index = self.load_value(slot, t.I64)
+            self.store_value(self.temporary(f"add nsw i64 {index.ir}, 1", t.I64), slot)
+            step = self.temporary(f"mul nsw i64 {index.ir}, {array.strides[0]}", t.I64)
+            text = f"getelementptr inbounds {element.memory_ir}, ptr {array.data}, i64 {step.ir}"
+            self.assign(node.target, self.load_element(self.temporary(text, t.I64).ir, element))
+
+        if len(array.sizes) > 1:
+            self.error("a kernel loops over an array of one dimension: here, loop over range(len(...))", node.iter)
+        self.counted(node, Value(array.sizes[0], t.U64), bind)
+
+    def counted(self, node: ast.For, count: Value, bind: Callable[[Value], None]) -> None:
+        """A body that is run `count` times; `bind` assigns what it counts."""
+        strips = not any(isinstance(each, ast.For | ast.While) for each in _inside(node.body)) and not any(
+            isinstance(each, ast.Call) and self.calls_kernel(each) for each in _inside(node.body)
+        )
+        left = self.alloca("left", t.U64)
+        self.store_value(count, left)
+        strip = self.alloca("strip", t.U64) if strips else left
+        outer, body, again, onward, after = (self.label(s) for s in ("outer", "body", "again", "onward", "after"))
+        some = self.temporary(f"icmp ne i64 {count.ir}, 0", t.BOOL)
+        before = set(self.scope.assigned)
+        self.branch(some, outer, after)
+        self.start(outer)
+        if strips:
+            rest = self.load_value(left, t.U64)
+            self.unit.declare("declare i64 @llvm.umin.i64(i64, i64)")
+            size = self.temporary(f"call i64 @llvm.umin.i64(i64 {rest.ir}, i64 {STRIP})", t.U64)
+            self.store_value(size, strip)
+            self.store_value(self.temporary(f"sub i64 {rest.ir}, {size.ir}", t.U64), left)
+        self.jump(body)
+        self.start(body)
+        bind(count)
+        loop = Loop(again, after, [before])
+        self.loop_body(loop, node.body)
+        if self.live or loop.assigned_again:
+            self.jump(again)
+            self.start(again)
+            one_less = self.temporary(f"sub i64 {self.load_value(strip, t.U64).ir}, 1", t.U64)
+            self.store_value(one_less, strip)
+            more = self.temporary(f"icmp ne i64 {one_less.ir}, 0", t.BOOL)
+            if not strips:
+                self.branch(more, onward, after)
+                self.start(onward)
+                self.poll()
+                self.jump(body)
+            else:
+                self.branch(more, body, onward)
+                self.start(onward)
+                self.poll()
+                rest = self.load_value(left, t.U64)
+                self.branch(self.temporary(f"icmp ne i64 {rest.ir}, 0", t.BOOL), outer, after)
+        self.leave_loop(loop)
+
+    def calls_kernel(self, node: ast.Call) -> bool:
+        """Whether a call is of a kernel, or of what runs others."""
+        raise NotImplementedError
+
+
+def _inside(body: list[ast.stmt]) -> list[ast.AST]:
+    """Everything inside of a suite."""
+    return [node for statement in body for node in ast.walk(statement)]
+
+
+def _assigned(body: list[ast.stmt]) -> set[str]:
+    """The names that a suite assigns."""
+    return {n.id for n in _inside(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

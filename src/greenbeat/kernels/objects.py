@@ -1,0 +1,212 @@
+"""`greenbeat.kernel` and `greenbeat.Kernel`: what users hold of a kernel. The type and its call are native code.
+
+    @gb.kernel
+    def fib(n: int) -> int: ...
+
+    fib(30)            machine code, compiled at the first call
+    fib.python(30)     the same in Python
+"""
+
+import ctypes
+import inspect
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from greenbeat.engine import engine
+from greenbeat.kernels import calling
+from greenbeat.kernels.failures import failure
+from greenbeat.kernels.source import KernelFunction, python_function
+from greenbeat.kernels.types import ArrayType, word_count
+from greenbeat.native.types import BOOL, FloatType, IntegerType, Type
+
+_object, _word, _half = ctypes.py_object, ctypes.c_uint64, ctypes.c_uint32
+_compiling = threading.RLock()
+
+
+def _native(name: str, *types: Any) -> Any:
+    return ctypes.PYFUNCTYPE(*types)(engine.address(name))
+
+
+new_kernel = _native("new_kernel", _object, _half, _half)
+set_kernel_code = _native("set_kernel_code", None, _object, _word, _word, _word)
+kernel_is_compiled = _native("kernel_is_compiled", _half, _object)
+
+
+def kernel(python: Callable[..., Any]) -> "Kernel":
+    """Make a kernel of a function: its first call compiles it to machine code.
+
+    Raises:
+        TypeError: this is no function.
+        KernelError: its signature cannot be a kernel's, or its source is not at hand.
+    """
+    if not inspect.isfunction(python):
+        raise TypeError(f"a kernel is made of a function, not {type(python).__name__}")
+    function = KernelFunction(python)
+    words = max(sum(word_count(kind) for _, kind in function.parameters), word_count(function.result))
+    made = new_kernel(len(function.parameters), words)
+    made._function, made._key = function, None
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(made, name, getattr(python, name))
+    made.__wrapped__ = python
+    return made  # type: ignore[no-any-return]
+
+
+class _Methods:
+    """What Python adds to the native type."""
+
+    __slots__ = ()
+    _function: KernelFunction
+    _key: str | None
+    __name__: str
+
+    def __new__(cls, python: Callable[..., Any]) -> Any:
+        """As `greenbeat.kernel`."""
+        return kernel(python)
+
+    @property
+    def python(self) -> Any:
+        """The kernel as plain Python, for debuggers and for comparison; it calls other kernels as plain Python too."""
+        return python_function(self._function)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._function.python)
+
+    def compile(self) -> None:
+        """Compile the kernel now, and again if something that it was compiled from has changed since.
+
+        Raises:
+            KernelError: it, or a kernel that it calls, cannot be compiled.
+        """
+        compile_now(self, again=True)
+
+    def __repr__(self) -> str:
+        return f"<greenbeat.Kernel {self.__name__}{self._function.described}>"
+
+    def __reduce__(self) -> Any:
+        module, name = self.__module__, self.__qualname__  # type: ignore[attr-defined]
+        if "<locals>" in name:
+            raise TypeError(f"the kernel {name} cannot be pickled: it is no global name of its module")
+        return name
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+if TYPE_CHECKING:
+
+    class Kernel(_Methods):
+        """A function with types that is compiled to machine code when it is first called."""
+
+        def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+
+else:
+    Kernel = _native("create_kernel_type", _object)()
+    for _name in ("__new__", "python", "__signature__", "compile", "__repr__", "__reduce__", "__copy__", "__deepcopy__"):
+        setattr(Kernel, _name, vars(_Methods)[_name])
+
+
+def compile_now(made: Any, again: bool = False) -> None:
+    """Give a kernel its code, if it has none yet; with `again`, if it would be another."""
+    from greenbeat.kernels import cache
+
+    with _compiling:
+        if kernel_is_compiled(made) and not again:
+            return
+        key = cache.key(made._function)
+        if key == made._key:
+            return
+        library = cache.obtain(made._function, key)
+        # The library is never unloaded: calls may be inside of what it replaces.
+        set_kernel_code(made, *(library.addresses[symbol] for symbol in cache.SYMBOLS))
+        made._key = key
+
+
+# ---------------------------------------------------------------- hooks
+
+
+def argument(made: Any, position: int, value: object, cause: BaseException | None) -> None:
+    """An argument does not fit."""
+    function: KernelFunction = made._function
+    name, kind = function.parameters[position]
+    what = f"argument {name!r} of {function.python.__name__}{function.described}"
+    if cause is not None and not isinstance(cause, TypeError | OverflowError | BufferError | ValueError):
+        raise cause
+    if isinstance(kind, ArrayType):
+        raise TypeError(f"{what} must be {_wanted(kind)}, {_array_problem(kind, value)}") from cause
+    if isinstance(cause, OverflowError) or (isinstance(kind, IntegerType) and isinstance(value, int)):
+        raise OverflowError(f"{what}: {_short(value)} does not fit {kind.name}") from None
+    raise TypeError(f"{what} must be {_wanted(kind)}, not {_described(value)}") from None
+
+
+def _wanted(kind: Type) -> str:
+    """A type in a Python programmer's words."""
+    if isinstance(kind, ArrayType):
+        return f"a buffer of {kind.element.name} with {kind.dimensions} dimension{'s' * (kind.dimensions > 1)}"
+    if isinstance(kind, IntegerType):
+        return "an int"
+    if isinstance(kind, FloatType):
+        return "a float"
+    return "a bool" if kind == BOOL else f"a {kind.name}"
+
+
+def _described(value: object) -> str:
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _short(value: object) -> str:
+    return f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >> 70 else repr(value)
+
+
+def _array_problem(kind: ArrayType, value: Any) -> str:
+    """Why a value is not such an array."""
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return f"not {_described(value)}"
+    if view.ndim != kind.dimensions:
+        return f"not one with {view.ndim} dimension{'s' * (view.ndim != 1)}"
+    letter = view.format[-1:]
+    named = {"?": "bool", "f": "f32", "d": "f64"}.get(letter)
+    if letter and letter in "bhilqnBHILQN" and view.format[:1] not in (">", "!"):
+        named = f"{'i' if letter.islower() else 'u'}{8 * view.itemsize}"
+    if named != kind.element.name:
+        return f"not one of {named or f'elements in the format {view.format!r}'}"
+    if view.readonly:
+        return "and this one cannot be written to"
+    if not view.contiguous:
+        return "and the elements of this one do not lie side by side"
+    return "and the elements of this one are not aligned"
+
+
+def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Any, ...]:
+    """A call whose arguments are not as many as the parameters, or have names."""
+    function: KernelFunction = made._function
+    count = len(given) - len(names or ())
+    try:
+        bound = inspect.signature(function.python).bind(*given[:count], **dict(zip(names or (), given[count:], strict=True)))
+    except TypeError as problem:
+        raise TypeError(f"{function.python.__name__}{function.described}: {problem}") from None
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())
+
+
+def _register() -> None:
+    _native("set_none", None, _object)(None)
+    _native("set_truths", None, _object, _object)(False, True)
+    hooks = ((calling.COMPILE, compile_now), (calling.ARGUMENT, argument), (calling.BIND, bind))
+    register = _native("set_kernel_hook", None, _half, _object)
+    for number, hook in (*hooks, (calling.FAILURE, failure)):
+        register(number, hook)
+
+
+_register()
+
+__all__ = ["Kernel", "kernel"]

@@ -1,0 +1,175 @@
+"""What compiled kernels call that is more than a few instructions, and failures. Compiled into each kernel that uses it.
+
+Functions here are in the engine's language, so their operators are the machine's, not Python's.
+"""
+
+# ruff: noqa: D103  The C functions are documented in their manual pages.
+
+from greenbeat.native import (
+    bitcast,
+    copy_sign,
+    count_leading_zeros,
+    extern,
+    f64,
+    i64,
+    likely,
+    native,
+    ptr,
+    round_floor,
+    u8,
+    u64,
+    void,
+)
+from greenbeat.tasks.layout import Fiber
+
+# Floats are exact integers up to here.
+EXACT = 1 << 53
+
+
+@extern(attributes="nobuiltin")
+def fmod(left: f64, right: f64) -> f64: ...
+
+
+# Not a builtin to LLVM, which would turn x ** 2 into x * x: that may differ from Python's in the last bit.
+@extern(attributes="nobuiltin")
+def pow(base: f64, exponent: f64) -> f64: ...
+
+
+@native(cold=True, attributes="noreturn")
+def fail_with(fiber: ptr[Fiber], site: ptr[void], first: i64, second: i64) -> None:
+    """Leave the fiber; the two values are for the message."""
+    fiber.words[0] = u64(first)
+    fiber.words[1] = u64(second)
+    fail = fiber.services.fail
+    fail(fiber, site)
+
+
+@native(cold=True, convention="preserve_mostcc")
+def poll(fiber: ptr[Fiber], fork_top: ptr[u8]) -> None:
+    """The pulse was set. Keeps the caller's registers, so that its loops need not care."""
+    serve = fiber.services.poll
+    serve(fiber, fork_top)
+
+
+@native(cold=True, convention="preserve_mostcc")
+def overflow(fiber: ptr[Fiber], fork_top: ptr[u8]) -> None:
+    """The stack pointer is below the floor."""
+    serve = fiber.services.overflow
+    serve(fiber, fork_top)
+
+
+# ---------------------------------------------------------------- integers
+
+
+@native(cold=True)
+def divide_magnitudes(left: u64, right: u64) -> f64:
+    """The quotient of two numbers that are not 0, rounded once."""
+    left_shift, right_shift = count_leading_zeros(left), count_leading_zeros(right)
+    remainder, divisor = left << left_shift, right << right_shift
+    # 56 bits of a quotient between a half and two, the last of which says whether there are more.
+    quotient = u64(0)
+    carry = False
+    for _ in range(56):
+        quotient = quotient << 1
+        if carry or remainder >= divisor:
+            remainder = remainder - divisor
+            quotient = quotient | 1
+        carry = i64(remainder) < 0
+        remainder = remainder << 1
+    if carry or remainder != 0:
+        quotient = quotient | 1
+    exponent = i64(right_shift) - i64(left_shift) - 55
+    return f64(quotient) * bitcast(f64, u64(1023 + exponent) << 52)
+
+
+@native
+def true_divide(left: i64, right: i64) -> f64:
+    """The quotient of two integers as Python has it. The divisor is not 0."""
+    if likely(u64(left + EXACT) <= 2 * EXACT and u64(right + EXACT) <= 2 * EXACT):
+        return f64(left) / f64(right)
+    if left == 0:
+        return 0.0
+    magnitude = divide_magnitudes(u64(-left if left < 0 else left), u64(-right if right < 0 else right))
+    return -magnitude if (left < 0) != (right < 0) else magnitude
+
+
+@native
+def true_divide_unsigned(left: u64, right: u64) -> f64:
+    """As `true_divide`."""
+    if likely(left <= EXACT and right <= EXACT):
+        return f64(left) / f64(right)
+    return 0.0 if left == 0 else divide_magnitudes(left, right)
+
+
+@native
+def integer_power(base: i64, exponent: i64) -> i64:
+    """`base ** exponent` modulo 2**64, of either sign's type; the exponent is not negative."""
+    result = i64(1)
+    while exponent != 0:
+        if exponent & 1 != 0:
+            result = result * base
+        base = base * base
+        exponent = i64(u64(exponent) >> 1)
+    return result
+
+
+@native
+def greatest_divisor(left: u64, right: u64) -> u64:
+    """The greatest common divisor."""
+    while right != 0:
+        left, right = right, left % right
+    return left
+
+
+@native
+def integer_root(value: u64) -> u64:
+    """The square root, rounded down."""
+    root = u64(0)
+    bit = u64(1) << 62
+    while bit > value:
+        bit = bit >> 2
+    while bit != 0:
+        if value >= root + bit:
+            value = value - (root + bit)
+            root = (root >> 1) + bit
+        else:
+            root = root >> 1
+        bit = bit >> 2
+    return root
+
+
+@native
+def range_count(start: i64, end: i64, step: i64) -> u64:
+    """How many numbers a range has. The step is not 0."""
+    if step > 0:
+        return 0 if start >= end else (u64(end) - u64(start) - 1) // u64(step) + 1
+    return 0 if start <= end else (u64(start) - u64(end) - 1) // (0 - u64(step)) + 1
+
+
+# ---------------------------------------------------------------- floats
+
+
+@native
+def float_remainder(left: f64, right: f64) -> f64:
+    """Python's `%`; the divisor is not 0."""
+    remainder = fmod(left, right)
+    if remainder == 0.0:
+        return copy_sign(0.0, right)
+    if (right < 0.0) != (remainder < 0.0):
+        remainder = remainder + right
+    return remainder
+
+
+@native
+def float_floor_divide(left: f64, right: f64) -> f64:
+    """Python's `//`; the divisor is not 0."""
+    remainder = fmod(left, right)
+    quotient = (left - remainder) / right
+    if remainder != 0.0 and (right < 0.0) != (remainder < 0.0):
+        quotient = quotient - 1.0
+    if quotient == 0.0:
+        return copy_sign(0.0, left / right)
+    floored = round_floor(quotient)
+    if quotient - floored > 0.5:
+        floored = floored + 1.0
+    return floored

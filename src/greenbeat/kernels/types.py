@@ -1,0 +1,146 @@
+"""The types of kernels: what their parameters, results and variables can hold, and how those cross from Python.
+
+    stored as                 computed as    words
+    i8 ... i64, u8 ... u32    i64            1
+    u64                       u64            1
+    f32, f64                  f64            1
+    bool                      bool           1
+    tuple[A, B]               its items      theirs
+    Array[T], Array[T, 2]     itself         2: address, length; 5: address, rows, columns and their strides
+
+A narrow type says what fits; numbers are computed with 64 bits. A parameter or result is described to native code by
+its *layout*, bytes that begin with a code of the list below.
+"""
+
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from greenbeat.native.types import BOOL, F32, F64, I64, U64, VOID, BoolType, FloatType, IntegerType, Type
+
+# Codes of layouts. Those of integers up to `CODE_U64` are followed by nothing, `CODE_TUPLE` by the number of its items
+# and their layouts, `CODE_ARRAY` by the number of its dimensions, the code of its elements, and whether it is written.
+CODE_BOOL, CODE_I8, CODE_I16, CODE_I32, CODE_I64, CODE_U8, CODE_U16, CODE_U32, CODE_U64 = range(1, 10)
+CODE_F32, CODE_F64, CODE_TUPLE, CODE_ARRAY, CODE_NONE = range(10, 15)
+CODE_END = 0
+
+MOST_WORDS = 128
+MOST_ARRAYS = 16
+_ARRAY_WORDS = {1: 2, 2: 5}
+
+
+@dataclass(frozen=True, repr=False)
+class TupleType(Type):
+    """Several values at once."""
+
+    items: tuple[Type, ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"tuple[{', '.join(item.name for item in self.items)}]"
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayType(Type):
+    """The elements of a buffer, in place."""
+
+    element: Type
+    dimensions: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"Array[{self.element.name}{', 2' * (self.dimensions == 2)}]"
+
+
+class _ArrayForm:
+    """`Array[T]` and `Array[T, 2]`: parameters that take any buffer of such elements, numpy's arrays for example."""
+
+    def __getitem__(self, key: Any) -> ArrayType:
+        element, dimensions = key if isinstance(key, tuple) and len(key) == 2 else (key, 1)
+        literal = getattr(dimensions, "__args__", (dimensions,))
+        kind = kernel_type(element)
+        if not isinstance(kind, IntegerType | FloatType | BoolType):
+            raise TypeError(f"the elements of an Array are numbers or bools, not {kind.name}")
+        if literal not in ((1,), (2,)):
+            raise TypeError(f"an Array has 1 or 2 dimensions, not {dimensions!r}")
+        return ArrayType(kind, literal[0])
+
+    def __repr__(self) -> str:
+        return "greenbeat.Array"
+
+
+Array: Any = _ArrayForm()
+
+
+def kernel_type(annotation: Any) -> Type:
+    """The type that an annotation means.
+
+    Raises:
+        TypeError: it means none.
+    """
+    annotation = getattr(annotation, "kernel_type", annotation)
+    if annotation is int:
+        return I64
+    if annotation is float:
+        return F64
+    if annotation is bool:
+        return BOOL
+    if annotation is None or annotation is type(None):
+        return VOID
+    if isinstance(annotation, IntegerType | FloatType | BoolType | TupleType | ArrayType):
+        return annotation
+    if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
+        if ... in annotation.__args__:
+            raise TypeError("a tuple's length is part of its type, as in tuple[int, float]")
+        items = tuple(kernel_type(a) for a in annotation.__args__ if a != ())
+        for item in items:
+            if isinstance(item, ArrayType) or item == VOID:
+                raise TypeError(f"a tuple holds numbers, bools and tuples, not {item.name}")
+        return TupleType(items)
+    if annotation is Array:
+        raise TypeError("an Array says what is in it, as in Array[f64]")
+    raise TypeError(
+        f"{getattr(annotation, '__name__', None) or repr(annotation)} is no type of kernels: "
+        "int, float, bool, gb.i8 to gb.u64, gb.f32, gb.f64, tuple[...] and gb.Array[...] are"
+    )
+
+
+def computed(kind: Type) -> Type:
+    """What a number of a narrow type is computed as."""
+    if isinstance(kind, IntegerType) and kind != U64:
+        return I64
+    return F64 if kind == F32 else kind
+
+
+def word_count(kind: Type) -> int:
+    """How many 64-bit words carry a value."""
+    if isinstance(kind, TupleType):
+        return sum(map(word_count, kind.items))
+    if isinstance(kind, ArrayType):
+        return _ARRAY_WORDS[kind.dimensions]
+    return 0 if kind == VOID else 1
+
+
+def array_count(kinds: list[Type]) -> int:
+    """How many arrays there are."""
+    return sum(isinstance(kind, ArrayType) for kind in kinds)
+
+
+def scalars(kind: Type) -> list[Type]:
+    """The numbers that a value of this type is made of."""
+    if isinstance(kind, TupleType):
+        return [scalar for item in kind.items for scalar in scalars(item)]
+    return [] if kind == VOID else [kind]
+
+
+_CODES = {"bool": CODE_BOOL, "i8": CODE_I8, "i16": CODE_I16, "i32": CODE_I32, "i64": CODE_I64, "u8": CODE_U8}
+_CODES |= {"u16": CODE_U16, "u32": CODE_U32, "u64": CODE_U64, "f32": CODE_F32, "f64": CODE_F64, "void": CODE_NONE}
+
+
+def layout(kind: Type, written: bool = False) -> bytes:
+    """A type as native code is told it."""
+    if isinstance(kind, TupleType):
+        return bytes([CODE_TUPLE, len(kind.items)]) + b"".join(map(layout, kind.items))
+    if isinstance(kind, ArrayType):
+        return bytes([CODE_ARRAY, kind.dimensions, _CODES[kind.element.name], written])
+    return bytes([_CODES[kind.name]])

@@ -1,0 +1,1 @@
+"""Tasks: stacks of their own, and what runs on them."""
