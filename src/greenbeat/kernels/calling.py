@@ -7,6 +7,7 @@
 What is off the path is done by hooks, Python functions that `objects.py` registers.
 """
 
+from greenbeat.kernels.hooks import ARGUMENT, BIND, COMPILE, FAILURE, HOOKS
 from greenbeat.kernels.packing import (
     MISFIT,
     KernelObject,
@@ -74,15 +75,7 @@ from greenbeat.runtime.pythonapi import (
 from greenbeat.tasks.fibers import release_fiber, run_on_fiber, take_fiber
 from greenbeat.tasks.layout import FINISHED, Fiber
 
-# The hooks, and what they are called with.
-(
-    COMPILE,  # kernel: it is called for the first time; sets its code
-    ARGUMENT,  # kernel, position, value, cause: raises
-    BIND,  # kernel, arguments, keywords: a tuple of all arguments, or raises
-    FAILURE,  # site's address, two words: the exception that it means, with its traceback
-) = range(4)
-
-kernel_hooks = static(array[ptr[Object], 4], name="kernel_hooks")
+kernel_hooks = static(array[ptr[Object], HOOKS], name="kernel_hooks")
 kernel_type = static(ptr[void], name="kernel_type")
 
 

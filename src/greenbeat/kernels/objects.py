@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.engine import engine
-from greenbeat.kernels import calling
+from greenbeat.kernels import hooks
 from greenbeat.kernels.failures import failure
 from greenbeat.kernels.source import KernelFunction, python_function
 from greenbeat.kernels.types import ArrayType, word_count
@@ -201,9 +201,13 @@ def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tu
 def _register() -> None:
     _native("set_none", None, _object)(None)
     _native("set_truths", None, _object, _object)(False, True)
-    hooks = ((calling.COMPILE, compile_now), (calling.ARGUMENT, argument), (calling.BIND, bind))
     register = _native("set_kernel_hook", None, _half, _object)
-    for number, hook in (*hooks, (calling.FAILURE, failure)):
+    for number, hook in (
+        (hooks.COMPILE, compile_now),
+        (hooks.ARGUMENT, argument),
+        (hooks.BIND, bind),
+        (hooks.FAILURE, failure),
+    ):
         register(number, hook)
 
 

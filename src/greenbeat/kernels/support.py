@@ -85,10 +85,8 @@ def divide_magnitudes(left: u64, right: u64) -> f64:
 @native
 def true_divide(left: i64, right: i64) -> f64:
     """The quotient of two integers as Python has it. The divisor is not 0."""
-    if likely(u64(left + EXACT) <= 2 * EXACT and u64(right + EXACT) <= 2 * EXACT):
+    if likely(u64(left + EXACT) <= 2 * EXACT and u64(right + EXACT) <= 2 * EXACT) or left == 0:
         return f64(left) / f64(right)
-    if left == 0:
-        return 0.0
     magnitude = divide_magnitudes(u64(-left if left < 0 else left), u64(-right if right < 0 else right))
     return -magnitude if (left < 0) != (right < 0) else magnitude
 

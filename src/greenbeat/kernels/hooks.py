@@ -1,0 +1,12 @@
+"""The numbers of the Python functions that native code of kernels calls when something needs words.
+
+`objects.py` writes and registers them. They are in a file of their own, since that must not import native code.
+"""
+
+(
+    COMPILE,  # kernel: it is called for the first time; sets its code
+    ARGUMENT,  # kernel, position, value, cause: raises
+    BIND,  # kernel, arguments, names of the last ones: a tuple of all arguments, or raises
+    FAILURE,  # site's address, two words: the exception that it means, with its traceback
+) = range(4)
+HOOKS = 4
