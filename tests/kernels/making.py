@@ -55,6 +55,7 @@ def shown(value: Any) -> Any:
     """A value as something that compares as one wants."""
     if isinstance(value, tuple):
         return tuple(map(shown, value))
+    value = value.item() if hasattr(value, "item") else value
     return (type(value), repr(value) if isinstance(value, float) else value)
 
 

@@ -285,7 +285,7 @@ def g(a: int, b: int, c: float) -> float:
 @gb.kernel
 def f(a: int) -> float:
     p = a, a + 1
-    return g(*p, 2)
+    return g(*p, 2.0)
 """)
     same(f, 5)
 
@@ -302,7 +302,7 @@ def f(a: int) -> float:
         return 7 % 0
     if a == 4:
         return 2.0 ** 5000
-    return 0
+    return 0.0
 """)
     for a in range(5):
         same(f, a)

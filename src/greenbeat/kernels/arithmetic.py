@@ -460,7 +460,7 @@ class Arithmetic(KernelValues):
     def wrapped(self, value: Any, kind: t.IntegerType, node: ast.AST) -> Any:
         """`gb.u8(value)` and its like: the low bits of an integer; a float saturates, as those types do in Python."""
         if isinstance(value, bool | int | float):
-            return kind(value)
+            return Value(str(kind(value)), t.U64) if kind == t.U64 else kind(value)
         number = self.number(value, node)
         if number.type == t.BOOL:
             number = self.promoted(number, t.I64, node)

@@ -200,14 +200,19 @@ def pack_array(item: ptr[Object], packing: ptr[Packing]) -> bool:
         return False
     word[0] = cast(u64, view.data)
     word[1] = u64(view.shape[0])
+    # Without strides, which ctypes leaves out whatever is asked for, the elements lie side by side.
+    strides = view.strides
     if dimensions == 1:
         packing.word = word + 2
-        return view.strides[0] == size or view.shape[0] <= 1
-    word[2] = u64(view.shape[1])
-    word[3] = u64(view.strides[0] // size)
-    word[4] = u64(view.strides[1] // size)
+        return strides is None or strides[0] == size or view.shape[0] <= 1
+    columns = view.shape[1]
+    row = columns * size if strides is None else strides[0]
+    column = size if strides is None else strides[1]
+    word[2] = u64(columns)
+    word[3] = u64(row // size)
+    word[4] = u64(column // size)
     packing.word = word + 5
-    return view.strides[0] % size == 0 and view.strides[1] % size == 0
+    return row % size == 0 and column % size == 0
 
 
 @native
