@@ -12,9 +12,10 @@ from typing import Any
 
 from greenbeat.kernels import support
 from greenbeat.kernels.arrays import Arrays
-from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue
+from greenbeat.kernels.indices import Candidate, assigned, candidates, inside as everything_in
+from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue, TupleLocal
 from greenbeat.native import types as t
-from greenbeat.native.values import Loop, Value
+from greenbeat.native.values import Local, Loop, Value
 
 STRIP = 1024
 
@@ -99,7 +100,7 @@ class Loops(Arrays):
         rising = not isinstance(step, Value) and step > 0
         name, bound = node.target.id, call.args[0 if len(values) == 1 else 1]
         start_node = call.args[0] if len(values) > 1 else ast.Constant(0)
-        mine = name not in _assigned(node.body)
+        mine = name not in assigned(node.body)
         facts = mine and rising and self.is_not_negative(first, start_node) and name not in self.not_negative
         inside = {(data, dimension, name) for data, dimension in self.sizes_named(bound)} if facts else set()
         inside -= self.known_indices
@@ -107,17 +108,82 @@ class Loops(Arrays):
             self.not_negative.add(name)
         self.known_indices |= inside
         slot = self.alloca("counter", t.I64)
-        self.store_value(start, slot)
 
-        def bind(_: Value) -> None:
+        def bind() -> None:
             current = self.load_value(slot, t.I64)
             self.assign_name(name, current)
             self.store_value(self.temporary(f"add i64 {current.ir}, {stride.ir}", t.I64), slot)
 
-        self.counted(node, count, bind)
+        def run() -> None:
+            self.store_value(start, slot)
+            self.counted(node, count, bind)
+
+        hoisted = self.hoisted(node, name) if rising and self.is_innermost(node.body) else []
+        if hoisted:
+            self.in_two_versions(hoisted, start, count, stride, run)
+        else:
+            run()
         self.known_indices -= inside
         if facts:
             self.not_negative.discard(name)
+
+    def hoisted(self, node: ast.For, counter: str) -> list[tuple[ArrayValue, Candidate]]:
+        """The indices that are checked before a loop."""
+        names = self.scope.names
+
+        def is_fixed(name: str) -> bool:
+            found = names.get(name)
+            return name in self.scope.assigned and isinstance(found, Value | Local) and found.type == t.I64
+
+        found = []
+        for candidate in candidates(node.body, counter, is_fixed):
+            array = names.get(candidate.array)
+            if isinstance(array, ArrayValue) and candidate.dimension < len(array.sizes):
+                if (array.data, candidate.dimension, candidate.text) not in self.known_indices:
+                    found.append((array, candidate))
+        return found
+
+    def in_two_versions(
+        self,
+        hoisted: list[tuple[ArrayValue, Candidate]],
+        start: Value,
+        count: Value,
+        stride: Value,
+        run: Callable[[], None],
+    ) -> None:
+        """A loop without checks of some indices, if they are seen to be inside, and else one with them."""
+        less = self.temporary(f"sub i64 {count.ir}, 1", t.I64)
+        way = self.temporary(f"mul i64 {less.ir}, {stride.ir}", t.I64)
+        last = self.temporary(f"add i64 {start.ir}, {way.ir}", t.I64)
+        good = Value("true", t.BOOL)
+        for array, candidate in hoisted:
+            values = [start, last] if candidate.shift is not None else [self.expression(candidate.node)]
+            for value in values:
+                if candidate.shift:
+                    value = self.temporary(f"add i64 {value.ir}, {candidate.shift}", t.I64)
+                # Unsigned, so that negative numbers are too large. Sums cannot wrap into the array's length again.
+                fits = self.temporary(f"icmp ult i64 {value.ir}, {array.sizes[candidate.dimension]}", t.BOOL)
+                good = self.temporary(f"and i1 {good.ir}, {fits.ir}", t.BOOL)
+        fast, slow, after = self.label("fast"), self.label("slow"), self.label("after")
+        self.branch(good, fast, slow)
+        known = {(array.data, c.dimension, c.text) for array, c in hoisted}
+        before, bound = set(self.scope.assigned), set(self.scope.names)
+        self.start(fast)
+        self.known_indices |= known
+        run()
+        self.known_indices -= known
+        self.jump(after)
+        exits = self.scope.assigned
+        self.scope.assigned = before
+        for name in set(self.scope.names) - bound:
+            # Names of arrays belong to one version; variables are shared by both.
+            if not isinstance(self.scope.names[name], Local | TupleLocal):
+                del self.scope.names[name]
+        self.start(slow)
+        run()
+        self.jump(after)
+        self.scope.assigned &= exits
+        self.start(after)
 
     def range_count(self, start: Value, end: Value, step: Any, stride: Value) -> Value:
         """How many numbers a range has, as a u64."""
@@ -146,7 +212,7 @@ class Loops(Arrays):
         slot = self.alloca("place", t.I64)
         self.store_value(Value("0", t.I64), slot)
 
-        def bind(_: Value) -> None:
+        def bind() -> None:
             index = self.load_value(slot, t.I64)
             self.store_value(self.temporary(f"add nsw i64 {index.ir}, 1", t.I64), slot)
             step = self.temporary(f"mul nsw i64 {index.ir}, {array.strides[0]}", t.I64)
@@ -157,11 +223,16 @@ class Loops(Arrays):
             self.error("a kernel loops over an array of one dimension: here, loop over range(len(...))", node.iter)
         self.counted(node, Value(array.sizes[0], t.U64), bind)
 
-    def counted(self, node: ast.For, count: Value, bind: Callable[[Value], None]) -> None:
-        """A body that is run `count` times; `bind` assigns what it counts."""
-        strips = not any(isinstance(each, ast.For | ast.While) for each in _inside(node.body)) and not any(
-            isinstance(each, ast.Call) and self.calls_kernel(each) for each in _inside(node.body)
+    def is_innermost(self, body: list[ast.stmt]) -> bool:
+        """Whether a body has no loops and calls no kernels."""
+        return not any(
+            isinstance(each, ast.For | ast.While) or (isinstance(each, ast.Call) and self.calls_kernel(each))
+            for each in everything_in(body)
         )
+
+    def counted(self, node: ast.For, count: Value, bind: Callable[[], None]) -> None:
+        """A body that is run `count` times; `bind` assigns what it counts."""
+        strips = self.is_innermost(node.body)
         left = self.alloca("left", t.U64)
         self.store_value(count, left)
         strip = self.alloca("strip", t.U64) if strips else left
@@ -178,7 +249,7 @@ class Loops(Arrays):
             self.store_value(self.temporary(f"sub i64 {rest.ir}, {size.ir}", t.U64), left)
         self.jump(body)
         self.start(body)
-        bind(count)
+        bind()
         loop = Loop(again, after, [before])
         self.loop_body(loop, node.body)
         if self.live or loop.assigned_again:
@@ -204,12 +275,3 @@ class Loops(Arrays):
         """Whether a call is of a kernel, or of what runs others."""
         raise NotImplementedError
 
-
-def _inside(body: list[ast.stmt]) -> list[ast.AST]:
-    """Everything inside of a suite."""
-    return [node for statement in body for node in ast.walk(statement)]
-
-
-def _assigned(body: list[ast.stmt]) -> set[str]:
-    """The names that a suite assigns."""
-    return {n.id for n in _inside(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
