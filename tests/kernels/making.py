@@ -64,8 +64,10 @@ def same(made: Any, *arguments: Any, unsigned: bool = False) -> None:
 
     def plain(*given: Any) -> Any:
         result = made.python(*given)
-        return tuple(wrapped(item, unsigned) for item in result) if isinstance(result, tuple) else wrapped(
-            result, unsigned
+        return (
+            tuple(wrapped(item, unsigned) for item in result)
+            if isinstance(result, tuple)
+            else wrapped(result, unsigned)
         )
 
     assert outcome(made, *arguments) == outcome(plain, *arguments), arguments

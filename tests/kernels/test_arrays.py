@@ -232,7 +232,9 @@ def f(a: gb.Array[gb.i64]) -> int:
 def test_most_arrays() -> None:
     names = [f"a{n}" for n in range(16)]
     f = kernel(
-        "@gb.kernel\ndef f(" + ", ".join(f"{n}: gb.Array[gb.i64]" for n in names) + ") -> int:\n    return "
+        "@gb.kernel\ndef f("
+        + ", ".join(f"{n}: gb.Array[gb.i64]" for n in names)
+        + ") -> int:\n    return "
         + " + ".join(f"{n}[0]" for n in names)
     )
     assert f(*[numpy.array([n]) for n in range(16)]) == sum(range(16))

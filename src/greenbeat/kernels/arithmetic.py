@@ -471,5 +471,3 @@ class Arithmetic(KernelValues):
 
 def _operator(name: str) -> ast.cmpop:
     return next(kind for kind, text in COMPARE.items() if text == name)()
-
-

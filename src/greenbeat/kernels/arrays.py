@@ -113,9 +113,7 @@ class Arrays(Arithmetic):
             from_end = self.temporary(f"add i64 {number.ir}, {size}", t.I64)
             if isinstance(index, Value):
                 negative = self.temporary(f"icmp slt i64 {number.ir}, 0", t.BOOL)
-                place = self.temporary(
-                    f"select i1 {negative.ir}, i64 {from_end.ir}, i64 {number.ir}", t.I64
-                )
+                place = self.temporary(f"select i1 {negative.ir}, i64 {from_end.ir}, i64 {number.ir}", t.I64)
             else:
                 place = from_end
         outside = self.temporary(f"icmp uge i64 {place.ir}, {size}", t.BOOL)

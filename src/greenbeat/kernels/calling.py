@@ -123,9 +123,7 @@ def raise_failure(fiber: ptr[Fiber]) -> None:
 
 
 @native(cold=True)
-def call_bound(
-    self: ptr[KernelObject], arguments: ptr[ptr[Object]], count: u64, keywords: ptr[Object]
-) -> ptr[Object]:
+def call_bound(self: ptr[KernelObject], arguments: ptr[ptr[Object]], count: u64, keywords: ptr[Object]) -> ptr[Object]:
     """A call whose arguments are not as many as the parameters, or have names."""
     total = i64(count) + (PyTuple_Size(keywords) if keywords is not None else i64(0))
     given = PyTuple_New(total)

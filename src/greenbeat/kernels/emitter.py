@@ -75,9 +75,7 @@ class KernelEmitter(KernelStatements):
             if kernel.result != t.VOID:
                 self.error(f"{kernel.python.__name__} can end without returning {kernel.result}")
             self.line("ret void")
-        head = (
-            f'define internal {CONVENTION} {result_ir(kernel.result)} @"{kernel.symbol}"({", ".join(heads)}) nounwind {{'
-        )
+        head = f'define internal {CONVENTION} {result_ir(kernel.result)} @"{kernel.symbol}"({", ".join(heads)}) nounwind {{'
         pulse = f"  %pulse = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'pulse')}"
         check = list(self._entry_check()) if self.calls else ["  br label %begin"]
         return "\n".join([head, "entry:", *self.allocas, pulse, *check, "begin:", *filter(None, self.lines), "}"])

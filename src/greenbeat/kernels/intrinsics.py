@@ -92,5 +92,3 @@ def find_loop(python: Any) -> Compiler | None:
     """How a loop over what an object gives is compiled, if that was registered."""
     found = _loops.get(id(python))
     return found[1] if found is not None else None
-
-

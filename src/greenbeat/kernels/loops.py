@@ -274,4 +274,3 @@ class Loops(Arrays):
     def calls_kernel(self, node: ast.Call) -> bool:
         """Whether a call is of a kernel, or of what runs others."""
         raise NotImplementedError
-

@@ -1,15 +1,15 @@
 """`greenbeat.kernel` and `greenbeat.Kernel`: what users hold of a kernel. The type and its call are native code.
 
-    @gb.kernel
-    def fib(n: int) -> int: ...
+@gb.kernel
+def fib(n: int) -> int: ...
 
-    fib(30)            machine code, compiled at the first call
-    fib.python(30)     the same in Python
+fib(30)            machine code, compiled at the first call
+fib.python(30)     the same in Python
 """
 
 import ctypes
-import inspect
 import threading
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ def kernel(python: Callable[..., Any]) -> "Kernel":
         TypeError: this is no function.
         KernelError: its signature cannot be a kernel's, or its source is not at hand.
     """
-    if not inspect.isfunction(python):
+    if not isinstance(python, types.FunctionType):
         raise TypeError(f"a kernel is made of a function, not {type(python).__name__}")
     function = KernelFunction(python)
     words = max(sum(word_count(kind) for _, kind in function.parameters), word_count(function.result))
@@ -70,7 +70,9 @@ class _Methods:
         return python_function(self._function)
 
     @property
-    def __signature__(self) -> inspect.Signature:
+    def __signature__(self) -> Any:
+        import inspect
+
         return inspect.signature(self._function.python)
 
     def compile(self) -> None:
@@ -106,7 +108,16 @@ if TYPE_CHECKING:
 
 else:
     Kernel = _native("create_kernel_type", _object)()
-    for _name in ("__new__", "python", "__signature__", "compile", "__repr__", "__reduce__", "__copy__", "__deepcopy__"):
+    for _name in (
+        "__new__",
+        "python",
+        "__signature__",
+        "compile",
+        "__repr__",
+        "__reduce__",
+        "__copy__",
+        "__deepcopy__",
+    ):
         setattr(Kernel, _name, vars(_Methods)[_name])
 
 
@@ -188,10 +199,14 @@ def _array_problem(kind: ArrayType, value: Any) -> str:
 
 def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Any, ...]:
     """A call whose arguments are not as many as the parameters, or have names."""
+    import inspect
+
     function: KernelFunction = made._function
     count = len(given) - len(names or ())
     try:
-        bound = inspect.signature(function.python).bind(*given[:count], **dict(zip(names or (), given[count:], strict=True)))
+        bound = inspect.signature(function.python).bind(
+            *given[:count], **dict(zip(names or (), given[count:], strict=True))
+        )
     except TypeError as problem:
         raise TypeError(f"{function.python.__name__}{function.described}: {problem}") from None
     bound.apply_defaults()

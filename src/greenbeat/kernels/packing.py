@@ -53,6 +53,7 @@ from greenbeat.runtime.pythonapi import (
     Py_DecRef,
     Py_IncRef,
     PyBuffer_Release,
+    PyErr_Clear,
     PyErr_Occurred,
     PyFloat_AsDouble,
     PyFloat_FromDouble,
@@ -225,6 +226,7 @@ def pack_value(item: ptr[Object], packing: ptr[Packing]) -> bool:
         count = i64(packing.layout[1])
         packing.layout = packing.layout + 2
         if PyTuple_Size(item) != count:
+            PyErr_Clear()
             return False
         for position in range(count):
             if not pack_value(PyTuple_GetItem(item, position), packing):

@@ -98,7 +98,7 @@ class KernelFunction(NativeFunction):
     def definition_line(self) -> int:
         """The line of the `def`."""
         for number, text in enumerate(self.lines, self.first_line):
-            if text.lstrip().startswith("def "):
+            if text.lstrip().startswith(("def ", "async def ")):
                 return number
         return self.first_line
 
@@ -186,6 +186,3 @@ def python_function(function: KernelFunction, known: dict[int, Callable[..., Any
         if name in function.environment:
             cell.cell_contents = plain(function.environment[name])
     return made
-
-
-

@@ -169,7 +169,7 @@ class KernelStatements(Loops):
 
     def statement_Return(self, node: ast.Return) -> None:
         value = self.expression(node.value) if node.value is not None else None
-        self.finish(value, node)
+        self.finish(value, node.value or node)
 
     def finish(self, value: Any, node: ast.AST) -> None:
         """Return from the kernel."""

@@ -84,7 +84,8 @@ class KernelValues(Statements):
             return type(value).__name__
         if isinstance(value, bool | int | float) or value is None:
             return f"{type(value).__name__} {value!r}" if value is not None else "None"
-        return str(getattr(value, "__name__", None) or repr(value))
+        name = getattr(value, "__name__", None)
+        return str(name) if name else f"a {type(value).__name__}"
 
     # ---------------------------------------------------------------- failures
 
@@ -246,6 +247,9 @@ class KernelValues(Statements):
         """A float that is stored as an f32."""
         narrow = self.temporary(f"fptrunc double {number.ir} to float", t.F32)
         return self.temporary(f"fpext float {narrow.ir} to double", t.F64)
+
+    def expression_List(self, node: ast.List) -> Any:
+        self.error(self.absent.format("a list: tuples have fixed lengths, arrays are passed"), node)
 
     # ---------------------------------------------------------------- truth
 

@@ -37,9 +37,7 @@ class Statements(Intrinsics):
             self.at(statement)
             method = getattr(self, f"statement_{type(statement).__name__}", None)
             if method is None:
-                self.error(
-                    self.absent.format(UNSUPPORTED.get(type(statement), type(statement).__name__)), statement
-                )
+                self.error(self.absent.format(UNSUPPORTED.get(type(statement), type(statement).__name__)), statement)
             try:
                 method(statement)
             except PathEnd:

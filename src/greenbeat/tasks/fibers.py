@@ -1,6 +1,6 @@
 """Fibers that run on the thread's own stack.
 
-    take_fiber ─▶ │ Fiber │ saved registers │ words │ ─▶ run_on_fiber ─▶ entry(fiber) ─▶ release_fiber
+take_fiber ─▶ │ Fiber │ saved registers │ words │ ─▶ run_on_fiber ─▶ entry(fiber) ─▶ release_fiber
 """
 
 from greenbeat.native import (
