@@ -137,6 +137,8 @@ __all__ = [
     "GreenbeatError",
     "ImportType",
     "Instance",
+    "Kernel",
+    "KernelError",
     "Limits",
     "LinkError",
     "Memory",

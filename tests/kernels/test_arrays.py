@@ -62,12 +62,11 @@ def test_whatever_lends_a_buffer() -> None:
     assert f(memoryview(array.array("d", [1.0, 2.0, 3.0]))[1:]) == 10
     assert g(b"\1\2\3") == g(bytearray(b"\1\2\3")) == g(memoryview(b"\1\2\3")) == 12
     assert total("i64")(array.array("q", [5])) == total("i64")(array.array("l", [5])) == 10
-    for wrong in ([1.0], "text", None, 3, (1.0, 2.0)):
+    for wrong in ([1.0], "text", 3, (1.0, 2.0)):
         with pytest.raises(TypeError, match="must be a buffer of f64 with 1 dimension, not a"):
-            if wrong is not None:
-                f(wrong)
-            else:
-                f([])
+            f(wrong)
+    with pytest.raises(TypeError, match="not None"):
+        f(None)
 
 
 def test_dimensions_and_contiguity() -> None:

@@ -31,7 +31,7 @@ class Arithmetic(KernelValues):
     def call_support(self, function: Any, kind: t.Type, *arguments: Value) -> Value:
         """Call a function of `support.py`."""
         operands = ", ".join(f"{argument.type.ir} {argument.ir}" for argument in arguments)
-        return self.temporary(f"call {kind.ir} {self.unit.reference(function)}({operands})", kind)
+        return self.temporary(f"call {kind.ir} {self.support(function)}({operands})", kind)
 
     def binary(self, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
         """`left op right`."""
@@ -316,7 +316,7 @@ class Arithmetic(KernelValues):
         signed, swapped = (a, False) if a.type == t.I64 else (b, True)
         negative = self.temporary(f"icmp slt i64 {signed.ir}, 0", t.BOOL)
         plain = self.compared_alike(name, Value(a.ir, t.U64), Value(b.ir, t.U64))
-        answer = name == "ne" or (name in ("lt", "le")) != swapped and name != "eq"
+        answer = name == "ne" or ((name in ("lt", "le")) != swapped and name != "eq")
         return self.temporary(f"select i1 {negative.ir}, i1 {str(answer).lower()}, i1 {plain.ir}", t.BOOL)
 
     def compared_mixed(self, name: str, left: Any, right: Any, node: ast.AST) -> Value:

@@ -40,7 +40,7 @@ class Arrays(Arithmetic):
             if node.attr == "ndim":
                 return len(sizes)
             if node.attr == "size":
-                return sizes[0] if len(sizes) == 1 else self.binary(ast.Mult(), *sizes, node)
+                return sizes[0] if len(sizes) == 1 else self.binary(ast.Mult(), sizes[0], sizes[1], node)
             self.error(f"an array has no {node.attr!r} in a kernel: it has shape, size, ndim and len()", node)
         if isinstance(base, Value | tuple | bool | int | float):
             self.error(f"{self.describe(base)} has no attributes in a kernel", node)

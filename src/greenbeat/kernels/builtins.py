@@ -3,19 +3,25 @@
 The functions of `math` are those of the C library that Python's own module calls, with Python's errors.
 """
 
+from __future__ import annotations
+
 import ast
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from greenbeat.kernels import support
-from greenbeat.kernels.intrinsics import intrinsic, register
+from greenbeat.kernels.intrinsics import Compiler, intrinsic, register
 from greenbeat.kernels.values import ArrayValue
 from greenbeat.native import types as t
 from greenbeat.native.values import Value
 
+if TYPE_CHECKING:
+    from greenbeat.kernels.emitter import KernelEmitter
+
 DOMAIN, RANGE = "math domain error", "math range error"
 # Functions of the C library, with whether their infinite results are overflows; else they are domain errors.
-UNARY = {
+UNARY: dict[Callable[..., Any], bool] = {
     math.acos: False, math.acosh: False, math.asin: False, math.asinh: False, math.atan: False, math.atanh: False,
     math.cos: False, math.cosh: True, math.erf: False, math.erfc: False, math.exp: True, math.expm1: True,
     math.log: False, math.log10: False, math.log1p: False, math.log2: False, math.sin: False, math.sinh: True,
@@ -28,27 +34,27 @@ for _name, _overflows in (("exp2", True), ("cbrt", False)):
 NEVER_FAILS = {math.asinh, math.atan, math.erf, math.erfc, math.tanh}
 
 
-def library(emitter: Any, name: str, *arguments: Value) -> Value:
+def library(emitter: KernelEmitter, name: str, *arguments: Value) -> Value:
     """Call a function of the C library on floats."""
     operands = ", ".join(f"double {argument.ir}" for argument in arguments)
     emitter.unit.declare(f"declare double @{name}({', '.join(['double'] * len(arguments))}) nobuiltin memory(none)")
-    return Value(emitter.temporary(f"call double @{name}({operands})", t.F64).ir, t.F64)
+    return emitter.temporary(f"call double @{name}({operands})", t.F64)
 
 
-def llvm_function(emitter: Any, name: str, *arguments: Value) -> Value:
+def llvm_function(emitter: KernelEmitter, name: str, *arguments: Value) -> Value:
     """Call an operation of the machine on floats."""
     operands = ", ".join(f"double {argument.ir}" for argument in arguments)
     emitter.unit.declare(f"declare double @llvm.{name}.f64({', '.join(['double'] * len(arguments))})")
-    return Value(emitter.temporary(f"call double @llvm.{name}.f64({operands})", t.F64).ir, t.F64)
+    return emitter.temporary(f"call double @llvm.{name}.f64({operands})", t.F64)
 
 
-def real(emitter: Any, value: Any, node: ast.AST) -> Value:
+def real(emitter: KernelEmitter, value: Any, node: ast.AST) -> Value:
     """An argument as a float."""
-    return Value(emitter.promoted(value, t.F64, node).ir, t.F64)
+    return emitter.promoted(value, t.F64, node)
 
 
 def _unary(python: Any, overflows: bool) -> None:
-    def compile(emitter: Any, node: ast.Call, value: Any) -> Value:
+    def compile(emitter: KernelEmitter, node: ast.Call, value: Any) -> Value:
         argument = real(emitter, value, node)
         if python is math.sqrt:
             negative = emitter.temporary(f"fcmp olt double {argument.ir}, 0.0", t.BOOL)
@@ -82,7 +88,7 @@ for _function, _overflows in UNARY.items():
 
 
 @intrinsic(math.log, "math.log(x, base)")
-def logarithm(emitter: Any, node: ast.Call, value: Any, base: Any = None) -> Value:
+def logarithm(emitter: KernelEmitter, node: ast.Call, value: Any, base: Any = None) -> Any:
     """`math.log`, with Python's quotient for another base."""
 
     def natural(number: Any) -> Value:
@@ -94,13 +100,13 @@ def logarithm(emitter: Any, node: ast.Call, value: Any, base: Any = None) -> Val
     if base is None:
         return natural(value)
     numerator = natural(value)
-    return Value(emitter.binary(ast.Div(), numerator, natural(base), node).ir, t.F64)
+    return emitter.binary(ast.Div(), numerator, natural(base), node)
 
 
-def _checked_pair(name: str) -> Any:
+def _checked_pair(name: str) -> Compiler:
     """A function of two floats, whose result is checked as that of one float is."""
 
-    def compile(emitter: Any, node: ast.Call, first: Any, second: Any) -> Value:
+    def compile(emitter: KernelEmitter, node: ast.Call, first: Any, second: Any) -> Value:
         a, b = real(emitter, first, node), real(emitter, second, node)
         result = library(emitter, name, a, b)
         after = emitter.label("after")
@@ -127,55 +133,55 @@ for _python in (math.pow, math.fmod, math.hypot):
 
 
 @intrinsic(math.atan2, "math.atan2(y, x)")
-def atan2(emitter: Any, node: ast.Call, y: Any, x: Any) -> Value:
+def atan2(emitter: KernelEmitter, node: ast.Call, y: Any, x: Any) -> Value:
     """`math.atan2`: the C library's is Python's."""
     return library(emitter, "atan2", real(emitter, y, node), real(emitter, x, node))
 
 
 @intrinsic(math.copysign, "math.copysign(x, y)")
-def copysign(emitter: Any, node: ast.Call, x: Any, y: Any) -> Value:
+def copysign(emitter: KernelEmitter, node: ast.Call, x: Any, y: Any) -> Value:
     """`math.copysign`."""
     return llvm_function(emitter, "copysign", real(emitter, x, node), real(emitter, y, node))
 
 
 @intrinsic(math.fabs, "math.fabs(x)")
-def fabs(emitter: Any, node: ast.Call, x: Any) -> Value:
+def fabs(emitter: KernelEmitter, node: ast.Call, x: Any) -> Value:
     """`math.fabs`."""
     return llvm_function(emitter, "fabs", real(emitter, x, node))
 
 
 @intrinsic(math.degrees, "math.degrees(x)")
-def degrees(emitter: Any, node: ast.Call, x: Any) -> Any:
+def degrees(emitter: KernelEmitter, node: ast.Call, x: Any) -> Any:
     """`math.degrees`."""
     return emitter.binary(ast.Mult(), real(emitter, x, node), 180.0 / math.pi, node)
 
 
 @intrinsic(math.radians, "math.radians(x)")
-def radians(emitter: Any, node: ast.Call, x: Any) -> Any:
+def radians(emitter: KernelEmitter, node: ast.Call, x: Any) -> Any:
     """`math.radians`."""
     return emitter.binary(ast.Mult(), real(emitter, x, node), math.pi / 180.0, node)
 
 
 @intrinsic(math.isnan, "math.isnan(x)")
-def isnan(emitter: Any, node: ast.Call, x: Any) -> Any:
+def isnan(emitter: KernelEmitter, node: ast.Call, x: Any) -> Any:
     """`math.isnan`."""
     return emitter.is_nan(real(emitter, x, node))
 
 
 @intrinsic(math.isinf, "math.isinf(x)")
-def isinf(emitter: Any, node: ast.Call, x: Any) -> Any:
+def isinf(emitter: KernelEmitter, node: ast.Call, x: Any) -> Any:
     """`math.isinf`."""
     return emitter.is_infinite(real(emitter, x, node))
 
 
 @intrinsic(math.isfinite, "math.isfinite(x)")
-def isfinite(emitter: Any, node: ast.Call, x: Any) -> Any:
+def isfinite(emitter: KernelEmitter, node: ast.Call, x: Any) -> Any:
     """`math.isfinite`."""
     return emitter.float_class(real(emitter, x, node), 0x1F8)
 
 
 def _rounding(python: Any, name: str) -> None:
-    def compile(emitter: Any, node: ast.Call, value: Any) -> Any:
+    def compile(emitter: KernelEmitter, node: ast.Call, value: Any) -> Any:
         number = emitter.number(value, node)
         if number.type != t.F64:
             return emitter.to_integer(value, node)
@@ -184,20 +190,21 @@ def _rounding(python: Any, name: str) -> None:
     register(python, compile, f"{python.__name__}(x)", 1, 1)
 
 
-for _python, _name in ((math.floor, "floor"), (math.ceil, "ceil"), (math.trunc, "trunc"), (round, "roundeven")):
-    _rounding(_python, _name)
+_ROUNDING: dict[Any, str] = {math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc", round: "roundeven"}
+for _rounds, _name in _ROUNDING.items():
+    _rounding(_rounds, _name)
 
 
-def whole_number(emitter: Any, value: Any, node: ast.AST) -> Value:
+def whole_number(emitter: KernelEmitter, value: Any, node: ast.AST) -> Value:
     """An argument that must be an integer."""
     number = emitter.number(value, node)
     if number.type == t.F64:
         emitter.error("an integer is needed here, not f64", node)
-    return Value(emitter.promoted(value, t.I64, node).ir, t.I64) if number.type == t.BOOL else number
+    return emitter.promoted(value, t.I64, node) if number.type == t.BOOL else number
 
 
 @intrinsic(math.gcd, "math.gcd(a, b)")
-def gcd(emitter: Any, node: ast.Call, a: Any, b: Any) -> Value:
+def gcd(emitter: KernelEmitter, node: ast.Call, a: Any, b: Any) -> Value:
     """`math.gcd` of two."""
     kind = emitter.common([a, b], node)
     left, right = (absolute(emitter, node, emitter.promoted(x, t.I64, node) if kind != t.U64 else x) for x in (a, b))
@@ -206,7 +213,7 @@ def gcd(emitter: Any, node: ast.Call, a: Any, b: Any) -> Value:
 
 
 @intrinsic(math.isqrt, "math.isqrt(n)")
-def isqrt(emitter: Any, node: ast.Call, n: Any) -> Value:
+def isqrt(emitter: KernelEmitter, node: ast.Call, n: Any) -> Value:
     """`math.isqrt`."""
     number = whole_number(emitter, n, node)
     if number.type == t.I64:
@@ -219,7 +226,7 @@ def isqrt(emitter: Any, node: ast.Call, n: Any) -> Value:
 
 
 @intrinsic(abs, "abs(x)")
-def absolute(emitter: Any, node: ast.Call, x: Any) -> Any:
+def absolute(emitter: KernelEmitter, node: ast.Call, x: Any) -> Any:
     """`abs`."""
     if isinstance(x, bool | int | float):
         return abs(x)
@@ -234,7 +241,7 @@ def absolute(emitter: Any, node: ast.Call, x: Any) -> Any:
 
 
 def _best(python: Any) -> None:
-    def compile(emitter: Any, node: ast.Call, *values: Any) -> Any:
+    def compile(emitter: KernelEmitter, node: ast.Call, *values: Any) -> Any:
         items = list(values[0]) if len(values) == 1 and isinstance(values[0], tuple) else list(values)
         if len(items) == 0 or (len(values) == 1 and not isinstance(values[0], tuple)):
             emitter.error(f"{python.__name__} takes several numbers, or a tuple of them", node)
@@ -250,25 +257,25 @@ _best(max)
 
 
 @intrinsic(len, "len(a)")
-def length(emitter: Any, node: ast.Call, a: Any) -> Any:
+def length(emitter: KernelEmitter, node: ast.Call, a: Any) -> Any:
     """`len` of an array or a tuple."""
     return emitter.length(a, node)
 
 
 @intrinsic(divmod, "divmod(a, b)")
-def both_divisions(emitter: Any, node: ast.Call, a: Any, b: Any) -> tuple[Any, Any]:
+def both_divisions(emitter: KernelEmitter, node: ast.Call, a: Any, b: Any) -> tuple[Any, Any]:
     """`divmod`."""
     return emitter.binary(ast.FloorDiv(), a, b, node), emitter.binary(ast.Mod(), a, b, node)
 
 
 @intrinsic(pow, "pow(a, b)")
-def power(emitter: Any, node: ast.Call, a: Any, b: Any) -> Any:
+def power(emitter: KernelEmitter, node: ast.Call, a: Any, b: Any) -> Any:
     """`pow` with two arguments: `**`."""
     return emitter.binary(ast.Pow(), a, b, node)
 
 
 @intrinsic(sum, "sum(a)")
-def total(emitter: Any, node: ast.Call, a: Any) -> Any:
+def total(emitter: KernelEmitter, node: ast.Call, a: Any) -> Any:
     """`sum` of a tuple."""
     if not isinstance(a, tuple):
         wish = ": add up an array in a loop" if isinstance(a, ArrayValue) else ""
@@ -280,13 +287,13 @@ def total(emitter: Any, node: ast.Call, a: Any) -> Any:
 
 
 @intrinsic(int, "int(x)")
-def to_int(emitter: Any, node: ast.Call, x: Any = 0) -> Any:
+def to_int(emitter: KernelEmitter, node: ast.Call, x: Any = 0) -> Any:
     """`int`."""
     return emitter.to_integer(x, node)
 
 
 @intrinsic(float, "float(x)")
-def to_float(emitter: Any, node: ast.Call, x: Any = 0.0) -> Any:
+def to_float(emitter: KernelEmitter, node: ast.Call, x: Any = 0.0) -> Any:
     """`float`, of a number; `float("inf")` and its like of a text that is known."""
     if isinstance(x, str):
         try:
@@ -297,6 +304,6 @@ def to_float(emitter: Any, node: ast.Call, x: Any = 0.0) -> Any:
 
 
 @intrinsic(bool, "bool(x)")
-def to_bool(emitter: Any, node: ast.Call, x: Any = False) -> Any:
+def to_bool(emitter: KernelEmitter, node: ast.Call, x: Any = False) -> Any:
     """`bool`."""
     return emitter.truth(x, node)

@@ -10,7 +10,6 @@ import hashlib
 import types
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from greenbeat.engine import engine
 from greenbeat.kernels.source import KernelFunction, constant

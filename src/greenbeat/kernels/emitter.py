@@ -43,8 +43,6 @@ class KernelEmitter(KernelStatements):
     """
 
     def __init__(self, unit: "KernelUnit", function: KernelFunction) -> None:
-        self.declared: dict[str, t.Type] = {}
-        self.first_assigned: dict[str, int] = {}
         self.passed_on: list[tuple[int, KernelFunction, int]] = []
         self.calls = False
         super().__init__(unit, function)
@@ -62,7 +60,7 @@ class KernelEmitter(KernelStatements):
             heads += parameters
             self.node = self.tree.args.args[number] if number < len(self.tree.args.args) else self.tree
             self.declared[name] = kind if isinstance(kind, ArrayType) else widened(kind)
-            self.first_assigned[name] = self.node.lineno  # type: ignore[attr-defined]
+            self.first_assigned[name] = self.node.lineno
             if name in self.scope.stored and not isinstance(value, ArrayValue):
                 self.scope.names[name] = place = self.variable(name, kind)
                 self.put(place, value)
@@ -75,7 +73,8 @@ class KernelEmitter(KernelStatements):
             if kernel.result != t.VOID:
                 self.error(f"{kernel.python.__name__} can end without returning {kernel.result}")
             self.line("ret void")
-        head = f'define internal {CONVENTION} {result_ir(kernel.result)} @"{kernel.symbol}"({", ".join(heads)}) nounwind {{'
+        returns = f"{CONVENTION} {result_ir(kernel.result)}"
+        head = f'define internal {returns} @"{kernel.symbol}"({", ".join(heads)}) nounwind {{'
         pulse = f"  %pulse = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'pulse')}"
         check = list(self._entry_check()) if self.calls else ["  br label %begin"]
         return "\n".join([head, "entry:", *self.allocas, pulse, *check, "begin:", *filter(None, self.lines), "}"])
@@ -90,7 +89,7 @@ class KernelEmitter(KernelStatements):
         yield "  %short = icmp ult ptr %bottom, %floor"
         yield "  br i1 %short, label %overflow, label %begin, !prof !1"
         yield "overflow:"
-        name = self.unit.reference(support.overflow)
+        name = self.support(support.overflow)
         yield f"  call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP})"
         yield "  br label %begin"
 
@@ -298,14 +297,14 @@ def thunk(kernel: KernelFunction) -> str:
                 lines.append(f"  %t.{count} = trunc i8 %v.{count} to i1")
             arguments.append(f"{ir} %{'t' if ir == 'i1' else 'v'}.{count}")
             count += 1
-    kind = result_ir(kernel.result)
-    name = "" if kind == "void" else "%r = "
-    lines.append(f'  {name}call {CONVENTION} {kind} @"{kernel.symbol}"({", ".join(arguments)})')
+    whole = result_ir(kernel.result)
+    name = "" if whole == "void" else "%r = "
+    lines.append(f'  {name}call {CONVENTION} {whole} @"{kernel.symbol}"({", ".join(arguments)})')
     for place, scalar in enumerate(scalars(kernel.result)):
         ir, value = computed(scalar).ir, "%r"
         if isinstance(kernel.result, TupleType):
             value = f"%r.{place}"
-            lines.append(f"  {value} = extractvalue {kind} %r, {place}")
+            lines.append(f"  {value} = extractvalue {whole} %r, {place}")
         if ir == "i1":
             lines.append(f"  %z.{place} = zext i1 {value} to i64")
             ir, value = "i64", f"%z.{place}"

@@ -50,8 +50,7 @@ def assigned(body: list[ast.stmt]) -> set[str]:
 def candidates(body: list[ast.stmt], counter: str, is_fixed: Callable[[str], bool]) -> list[Candidate]:
     """The indices of a body that are the counter, the counter plus a constant, or a fixed integer.
 
-    Args:
-        is_fixed: whether a name is an integer variable that is known before the loop.
+    `is_fixed` tells whether a name is an integer variable that is known before the loop.
     """
     nodes = inside(body)
     if len(nodes) > LARGEST_BODY:

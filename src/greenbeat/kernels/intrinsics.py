@@ -49,7 +49,9 @@ def register(python: Any, compile: Compiler, usage: str, fewest: int, most: int,
     _calls[id(python)] = Intrinsic(python, compile, usage, fewest, most, **options)
 
 
-def intrinsic(python: Any, usage: str = "", *, most: int | None = None, calls: bool = False) -> Any:
+def intrinsic(
+    python: Any, usage: str = "", *, most: int | None = None, calls: bool = False
+) -> Callable[[Compiler], Compiler]:
     """Decorator: registers the compiler of calls of `python`; it takes the emitter, the node and the values."""
 
     def decorate(compile: Compiler) -> Compiler:
@@ -63,7 +65,7 @@ def intrinsic(python: Any, usage: str = "", *, most: int | None = None, calls: b
     return decorate
 
 
-def syntax(python: Any, usage: str, *, calls: bool = True) -> Any:
+def syntax(python: Any, usage: str, *, calls: bool = True) -> Callable[[Compiler], Compiler]:
     """Decorator: registers the compiler of calls of `python`; it takes the emitter and the node."""
 
     def decorate(compile: Compiler) -> Compiler:
@@ -73,7 +75,7 @@ def syntax(python: Any, usage: str, *, calls: bool = True) -> Any:
     return decorate
 
 
-def loop(python: Any) -> Any:
+def loop(python: Any) -> Callable[[Compiler], Compiler]:
     """Decorator: registers the compiler of `for ... in python(...)`; it takes the emitter, the statement, the call."""
 
     def decorate(compile: Compiler) -> Compiler:

@@ -30,7 +30,7 @@ class Loops(Arrays):
         serve, onward = self.label("serve"), self.label("onward")
         self.branch(Value(raised.ir, t.BOOL, -1), serve, onward)
         self.start(serve)
-        name = self.unit.reference(support.poll)
+        name = self.support(support.poll)
         self.line(f"call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP})")
         self.jump(onward)
         self.start(onward)
@@ -202,8 +202,9 @@ class Loops(Arrays):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             array = self.expression(node.value.value)
             if isinstance(array, ArrayValue) and isinstance(node.slice, ast.Constant):
-                if node.slice.value in range(len(array.sizes)):
-                    return [(array.data, node.slice.value)]
+                dimension = node.slice.value
+                if isinstance(dimension, int) and 0 <= dimension < len(array.sizes):
+                    return [(array.data, dimension)]
         return []
 
     def for_elements(self, node: ast.For, array: ArrayValue) -> None:

@@ -11,7 +11,7 @@ import ctypes
 import threading
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from greenbeat.engine import engine
 from greenbeat.kernels import hooks
@@ -19,6 +19,8 @@ from greenbeat.kernels.failures import failure
 from greenbeat.kernels.source import KernelFunction, python_function
 from greenbeat.kernels.types import ArrayType, word_count
 from greenbeat.native.types import BOOL, FloatType, IntegerType, Type
+
+Result = TypeVar("Result")
 
 _object, _word, _half = ctypes.py_object, ctypes.c_uint64, ctypes.c_uint32
 _compiling = threading.RLock()
@@ -33,7 +35,7 @@ set_kernel_code = _native("set_kernel_code", None, _object, _word, _word, _word)
 kernel_is_compiled = _native("kernel_is_compiled", _half, _object)
 
 
-def kernel(python: Callable[..., Any]) -> "Kernel":
+def kernel(python: Callable[..., Result]) -> "Kernel[Result]":
     """Make a kernel of a function: its first call compiles it to machine code.
 
     Raises:
@@ -52,22 +54,25 @@ def kernel(python: Callable[..., Any]) -> "Kernel":
     return made  # type: ignore[no-any-return]
 
 
-class _Methods:
+class _Methods(Generic[Result]):
     """What Python adds to the native type."""
 
     __slots__ = ()
     _function: KernelFunction
     _key: str | None
     __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., Result]
 
     def __new__(cls, python: Callable[..., Any]) -> Any:
         """As `greenbeat.kernel`."""
         return kernel(python)
 
     @property
-    def python(self) -> Any:
+    def python(self) -> Callable[..., Result]:
         """The kernel as plain Python, for debuggers and for comparison; it calls other kernels as plain Python too."""
-        return python_function(self._function)
+        found: Callable[..., Result] = python_function(self._function)
+        return found
 
     @property
     def __signature__(self) -> Any:
@@ -87,7 +92,7 @@ class _Methods:
         return f"<greenbeat.Kernel {self.__name__}{self._function.described}>"
 
     def __reduce__(self) -> Any:
-        module, name = self.__module__, self.__qualname__  # type: ignore[attr-defined]
+        name = self.__qualname__
         if "<locals>" in name:
             raise TypeError(f"the kernel {name} cannot be pickled: it is no global name of its module")
         return name
@@ -101,10 +106,10 @@ class _Methods:
 
 if TYPE_CHECKING:
 
-    class Kernel(_Methods):
+    class Kernel(_Methods[Result]):
         """A function with types that is compiled to machine code when it is first called."""
 
-        def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+        def __call__(self, *arguments: Any, **named: Any) -> Result: ...
 
 else:
     Kernel = _native("create_kernel_type", _object)()

@@ -46,6 +46,7 @@ from greenbeat.native import (
     unlikely,
     void,
 )
+from greenbeat.runtime.conversions import large_i64
 from greenbeat.runtime.hooks import none_object
 from greenbeat.runtime.pythonapi import (
     Buffer,
@@ -65,7 +66,6 @@ from greenbeat.runtime.pythonapi import (
     PyTuple_SetItem,
     PyTuple_Size,
 )
-from greenbeat.runtime.conversions import large_i64
 from greenbeat.tasks.layout import Fiber
 
 PYTHON_WRITABLE, PYTHON_FORMAT, PYTHON_STRIDES = 1, 4, 0x18
@@ -139,8 +139,8 @@ _KINDS = {**dict.fromkeys(b"?", 1), **dict.fromkeys(b"bhilqn", 2), **dict.fromke
 _KINDS |= dict.fromkeys(b"fd", 4)
 letter_kinds = table(u8, [_KINDS.get(letter, 0) for letter in range(256)], name="letter_kinds")
 _WANTED = {CODE_BOOL: 1, CODE_F32: 4, CODE_F64: 4}
-_WANTED |= {code: 2 for code in (CODE_I8, CODE_I16, CODE_I32, CODE_I64)}
-_WANTED |= {code: 3 for code in (CODE_U8, CODE_U16, CODE_U32, CODE_U64)}
+_WANTED |= dict.fromkeys((CODE_I8, CODE_I16, CODE_I32, CODE_I64), 2)
+_WANTED |= dict.fromkeys((CODE_U8, CODE_U16, CODE_U32, CODE_U64), 3)
 code_kinds = table(u8, [_WANTED.get(code, 0) for code in range(CODE_NONE + 1)], name="code_kinds")
 
 

@@ -172,7 +172,7 @@ def python_function(function: KernelFunction, known: dict[int, Callable[..., Any
     python, code = function.python, function.code
     names: dict[str, Any] = {"__builtins__": python.__globals__.get("__builtins__"), "__name__": python.__module__}
     cells = tuple(types.CellType() for _ in code.co_freevars)
-    made = types.FunctionType(code, names, python.__name__, python.__defaults__, cells)  # type: ignore[arg-type]
+    made = types.FunctionType(code, names, python.__name__, python.__defaults__, cells)
     made.__doc__, made.__annotations__ = python.__doc__, python.__annotations__
     made.__qualname__, made.__module__ = python.__qualname__, python.__module__
     known[id(function)] = made

@@ -5,7 +5,7 @@ import builtins
 from typing import Any
 
 from greenbeat.kernels.loops import Loops
-from greenbeat.kernels.source import constant
+from greenbeat.kernels.source import KernelFunction, constant
 from greenbeat.kernels.types import ArrayType, TupleType, computed, kernel_type, scalars
 from greenbeat.kernels.values import MOST_LOCALS, ArrayValue, TupleLocal
 from greenbeat.native import types as t
@@ -19,6 +19,11 @@ class KernelStatements(Loops):
         declared: the types that variables were annotated with.
         first_assigned: the line of each variable's first assignment.
     """
+
+    def __init__(self, unit: Any, function: KernelFunction) -> None:
+        self.declared: dict[str, t.Type] = {}
+        self.first_assigned: dict[str, int] = {}
+        super().__init__(unit, function)
 
     # ---------------------------------------------------------------- variables
 
@@ -196,17 +201,18 @@ class KernelStatements(Loops):
         self.live = False
 
     def statement_Raise(self, node: ast.Raise) -> None:
-        call = node.exc
+        raised: ast.expr | None = node.exc
         arguments: list[ast.expr] = []
-        if isinstance(call, ast.Call) and not call.keywords:
-            call, arguments = call.func, call.args
-        kind = self.expression(call) if call is not None else None
-        if not (isinstance(kind, type) and issubclass(kind, Exception) and getattr(builtins, kind.__name__, 0) is kind):
+        if isinstance(raised, ast.Call) and not raised.keywords:
+            arguments, raised = raised.args, raised.func
+        kind = self.expression(raised) if raised is not None else None
+        name = str(getattr(kind, "__name__", ""))
+        if not isinstance(kind, type) or not issubclass(kind, Exception) or getattr(builtins, name, None) is not kind:
             self.error('a kernel raises exceptions that are built in, as in `raise ValueError("text")`', node)
         texts = [self.expression(argument) for argument in arguments]
         if node.cause is not None or len(texts) > 1 or not all(isinstance(text, str) for text in texts):
             self.error('an exception of a kernel has one constant text, as in `raise ValueError("text")`', node)
-        self.raise_text(kind.__name__, texts[0] if texts else "", node)
+        self.raise_text(name, texts[0] if texts else "", node)
 
     def raise_text(self, exception: str, text: str, node: ast.AST) -> None:
         """Raise an exception with a constant text, as it is."""

@@ -1,4 +1,4 @@
-"""What compiled kernels call that is more than a few instructions, and failures. Compiled into each kernel that uses it.
+"""What compiled kernels call: arithmetic of more than a few instructions, and failures. Compiled into their objects.
 
 Functions here are in the engine's language, so their operators are the machine's, not Python's.
 """

@@ -13,8 +13,9 @@ its *layout*, bytes that begin with a code of the list below.
 """
 
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from greenbeat.native.types import BOOL, F32, F64, I64, U64, VOID, BoolType, FloatType, IntegerType, Type
 
@@ -52,7 +53,7 @@ class ArrayType(Type):
         return f"Array[{self.element.name}{', 2' * (self.dimensions == 2)}]"
 
 
-class _ArrayForm:
+class ArrayForm:
     """`Array[T]` and `Array[T, 2]`: parameters that take any buffer of such elements, numpy's arrays for example."""
 
     def __getitem__(self, key: Any) -> ArrayType:
@@ -69,7 +70,26 @@ class _ArrayForm:
         return "greenbeat.Array"
 
 
-Array: Any = _ArrayForm()
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Element = TypeVar("Element")
+    Dimensions = TypeVar("Dimensions", default=Any)
+
+    class Array(Generic[Element, Dimensions]):
+        """A parameter that takes any buffer. A type checker wants `Literal[2]` for two dimensions."""
+
+        shape: tuple[int, ...]
+        ndim: int
+        size: int
+
+        def __len__(self) -> int: ...
+        def __iter__(self) -> Iterator[Any]: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+else:
+    Array = ArrayForm()
 
 
 def kernel_type(annotation: Any) -> Type:

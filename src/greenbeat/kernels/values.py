@@ -53,6 +53,7 @@ class TupleLocal:
 class KernelValues(Statements):
     """Layer of `KernelEmitter`: conversions, truth, failures."""
 
+    unit: Any  # a KernelUnit, which is made of emitters
     absent = "a kernel cannot contain {}"
 
     def __init__(self, unit: Any, function: KernelFunction) -> None:
@@ -62,6 +63,10 @@ class KernelValues(Statements):
     def tree_of(self, function: NativeFunction) -> ast.FunctionDef:
         """The syntax tree of the function to compile."""
         return self.kernel.tree()
+
+    def support(self, function: Any) -> str:
+        """A function of `support.py` as an operand. To a type checker those are plain functions, hence `Any`."""
+        return str(self.unit.reference(function))
 
     def position(self, node: ast.AST, scope: Scope) -> tuple[str, int, int]:
         """File, line and column of a node, as an editor counts."""
@@ -107,7 +112,7 @@ class KernelValues(Statements):
         """Raise, here; `{}` in the message stands for the values, which come between pieces."""
         site = self.site(exception, message.split("{}") if isinstance(message, str) else message, node)
         values = ", ".join(f"i64 {value.ir if value is not None else 0}" for value in (first, second))
-        name = self.unit.reference(support.fail_with)
+        name = self.support(support.fail_with)
         self.line(f"call void {name}(ptr {FIBER}, ptr {site}, {values})")
         self.line("unreachable")
         self.live = False
@@ -197,8 +202,7 @@ class KernelValues(Statements):
     def fitted(self, value: Any, kind: t.Type, what: str, node: ast.AST) -> Any:
         """A value where one of type `kind` is wanted: an int may become a float, and must fit a narrow type.
 
-        Args:
-            what: begins the message if it does not fit, as in "the result is f64".
+        `what` begins the message if it does not fit, as in "the result is f64".
         """
         if isinstance(kind, TupleType):
             if not isinstance(value, tuple) or len(value) != len(kind.items):

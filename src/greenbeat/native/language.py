@@ -157,7 +157,13 @@ if TYPE_CHECKING:
     def native(python: Callable[..., Result]) -> Callable[..., Result]: ...
     @overload
     def native(
-        *, convention: str = "", cold: bool = False, noinline: bool = False, shared: bool = False, trap: Any = None
+        *,
+        convention: str = "",
+        cold: bool = False,
+        noinline: bool = False,
+        shared: bool = False,
+        attributes: str = "",
+        trap: Any = None,
     ) -> Callable[[Callable[..., Result]], Callable[..., Result]]: ...
     def native(python: Any = None, **options: Any) -> Any: ...
     def inline(python: Callable[..., Result]) -> Callable[..., Result]: ...
@@ -173,7 +179,7 @@ if TYPE_CHECKING:
 else:
 
     def native(python=None, **options):
-        """Make a function native. Options: `convention` (LLVM's word), `cold`, `noinline`, `shared`."""
+        """Make a function native. Options: `convention` and `attributes` (LLVM's words), `cold`, `noinline`, `shared`."""
         return NativeFunction(python, **options) if python else lambda f: NativeFunction(f, **options)
 
     def inline(python):

@@ -3,6 +3,8 @@
 take_fiber ─▶ │ Fiber │ saved registers │ words │ ─▶ run_on_fiber ─▶ entry(fiber) ─▶ release_fiber
 """
 
+# ruff: noqa: D103  The C functions are documented in their manual pages.
+
 from greenbeat.native import (
     addressof,
     array,
