@@ -25,6 +25,7 @@ MODULES = [
     "greenbeat.runtime.wordcalls",
     "greenbeat.runtime.resumable",
     "greenbeat.runtime.frames",
+    "greenbeat.tasks.threads",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the

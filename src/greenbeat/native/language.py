@@ -157,7 +157,13 @@ if TYPE_CHECKING:
     def native(python: Callable[..., Result]) -> Callable[..., Result]: ...
     @overload
     def native(
-        *, convention: str = "", cold: bool = False, noinline: bool = False, shared: bool = False, trap: Any = None
+        *,
+        convention: str = "",
+        cold: bool = False,
+        noinline: bool = False,
+        shared: bool = False,
+        attributes: str = "",
+        trap: Any = None,
     ) -> Callable[[Callable[..., Result]], Callable[..., Result]]: ...
     def native(python: Any = None, **options: Any) -> Any: ...
     def inline(python: Callable[..., Result]) -> Callable[..., Result]: ...
@@ -477,7 +483,10 @@ def sizeof_value(place: Any) -> int:
 
 @_operation
 def inline_assembly(text: str, constraints: str, result: Any, *operands: Any) -> Any:
-    """Machine instructions with LLVM's constraints; for what no other operation can say."""
+    """Machine instructions with LLVM's constraints; for what no other operation can say.
+
+    `result` is a type, None, or a tuple of types: then the first is the result, the others only end up changed.
+    """
 
 
 @_operation

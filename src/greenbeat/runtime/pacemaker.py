@@ -12,8 +12,6 @@ so, makes every other thread pass a memory barrier (`membarrier`), and looks at 
 Where there is no `membarrier`, it only dozes: it looks again after DOZE.
 """
 
-import llvmlite.binding as llvm
-
 from greenbeat.native import (
     addressof,
     array,
@@ -33,8 +31,10 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.system import (
+    EXPEDITED,
     LINUX,
-    MEMBARRIER_NUMBERS,
+    MEMBARRIER,
+    REGISTER,
     TimeSpec,
     clock_gettime,
     pthread_cond_init,
@@ -55,8 +55,8 @@ from greenbeat.runtime.tasks import Thread, threads
 PERIOD = 5_000  # microseconds
 IDLE_TICKS = 20
 DOZE = 100_000_000  # nanoseconds
-MEMBARRIER = MEMBARRIER_NUMBERS.get(llvm.get_process_triple().split("-")[0], 0) if LINUX else 0
-EXPEDITED, REGISTER = 8, 16
+# A floor that every stack is below.
+EVERYWHERE = (1 << 64) - 1
 CLOCK_REALTIME = 0
 SIG_SETMASK = 2 if LINUX else 3
 
@@ -78,6 +78,10 @@ def tick() -> bool:
         calls = atomic_load(addressof(thread.calls), "relaxed")
         running = atomic_load(addressof(thread.running), "relaxed") != 0
         if running and calls == thread.seen:
+            fiber = atomic_load(addressof(thread.fiber), "relaxed")
+            if fiber is not None:
+                atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+                atomic_store(addressof(fiber.pulse), u32(1), "relaxed")
             task = atomic_load(addressof(thread.task), "relaxed")
             if task is not None:
                 atomic_store(addressof(task.limit), cast(ptr[u8], 0), "relaxed")

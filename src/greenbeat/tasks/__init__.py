@@ -1,0 +1,1 @@
+"""Green tasks: stacks and their cache, the switch between them, workers, waiting, channels, timers."""
