@@ -26,6 +26,8 @@ MODULES = [
     "greenbeat.runtime.resumable",
     "greenbeat.runtime.frames",
     "greenbeat.tasks.threads",
+    "greenbeat.tasks.bridges",
+    "greenbeat.tasks.selecting",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the

@@ -106,10 +106,14 @@ class Queue:
 
 @struct
 class Bridge:
-    """How an event loop hears of waits that are over: they are listed here, and a byte is written to its pipe."""
+    """How somebody hears of many waits that are over: they are listed in `done`, and a byte is written to `file`.
+
+    With a `file` of -1 it is a thread, which sleeps on `signal`.
+    """
 
     guard: u32
     file: i32
+    signal: u32
     done: ptr[Wait]
 
 

@@ -281,33 +281,36 @@ def task_ended(fiber: ptr[Fiber]) -> bool:
 
 
 @native
-def sleep_thread(wait: ptr[Wait]) -> bool:
-    """Sleep until a wait is over, without the GIL; False with an exception set, which ended it."""
+def sleep_on(signal: ptr[u32], deadline: u64) -> bool:
+    """Sleep without the GIL until a word is set, or a deadline (0: none); False with an exception set."""
     good = True
     state = PyEval_SaveThread()
-    while atomic_load(addressof(wait.signal), "acquire") == 0:
+    while good and atomic_load(signal, "acquire") == 0:
         left: u64 = 0
-        if wait.deadline != 0:
+        if deadline != 0:
             time = now()
-            if time >= wait.deadline:
-                if fire(wait, BY_TIME) != IDLE:
-                    break
-                # Somebody else has ended it, and tells so at once.
-                sched_yield()
-                continue
-            left = wait.deadline - time
-        sleep_while(addressof(wait.signal), 0, left)
-        if atomic_load(addressof(wait.signal), "acquire") == 0 and (wait.deadline == 0 or now() < wait.deadline):
+            if time >= deadline:
+                break
+            left = deadline - time
+        sleep_while(signal, 0, left)
+        if atomic_load(signal, "acquire") == 0 and (deadline == 0 or now() < deadline):
             PyEval_RestoreThread(state)
-            if PyErr_CheckSignals() != 0:
-                good = False
+            good = PyErr_CheckSignals() == 0
             state = PyEval_SaveThread()
-            if not good:
-                if fire(wait, BY_CANCEL) != IDLE:
-                    break
-                while atomic_load(addressof(wait.signal), "acquire") == 0:
-                    sched_yield()
     PyEval_RestoreThread(state)
+    return good
+
+
+@native
+def sleep_thread(wait: ptr[Wait]) -> bool:
+    """Sleep until a wait is over, by its deadline at the latest; False with an exception set, which ended it."""
+    good = sleep_on(addressof(wait.signal), wait.deadline)
+    if atomic_load(addressof(wait.signal), "acquire") == 0:
+        reason = u32(BY_TIME) if good else u32(BY_CANCEL)
+        if fire(wait, reason) == IDLE:
+            # Somebody else has ended it, and tells so at once.
+            while atomic_load(addressof(wait.signal), "acquire") == 0:
+                sched_yield()
     return good
 
 

@@ -80,8 +80,11 @@ def deliver_elsewhere(wait: ptr[Wait]) -> None:
     wait.next = bridge.done
     bridge.done = wait
     unlock(addressof(bridge.guard))
-    if first:
+    if first and bridge.file >= 0:
         write(bridge.file, "!", 1)
+    elif first:
+        atomic_store(addressof(bridge.signal), u32(1), "release")
+        wake_sleepers(addressof(bridge.signal))
 
 
 @inline
