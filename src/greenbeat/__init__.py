@@ -13,15 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from greenbeat.api.call import Call
+    from greenbeat.api.channels import Channel, aselect, select
     from greenbeat.api.function import Function, Function as Func
     from greenbeat.api.globals import Global
     from greenbeat.api.instance import Instance
     from greenbeat.api.limits import Limits
     from greenbeat.api.memory import Memory
     from greenbeat.api.module import Module
+    from greenbeat.api.runtime import Runtime
     from greenbeat.api.table import Table
     from greenbeat.api.tags import Tag
-    from greenbeat.errors import CompileError, Exhausted, Frame, GreenbeatError, LinkError, Trap, UncaughtException
+    from greenbeat.api.tasks import Task, TaskGroup, gather, spawn
+    from greenbeat.errors import (
+        Cancelled,
+        ChannelClosed,
+        CompileError,
+        Exhausted,
+        Frame,
+        GreenbeatError,
+        LinkError,
+        Trap,
+        UncaughtException,
+    )
     from greenbeat.native.types import f32, f64, i32, i64
     from greenbeat.wasi.clocks import Clock, VirtualClock
     from greenbeat.wasi.config import Wasi
@@ -43,6 +56,9 @@ if TYPE_CHECKING:
 # Where each public name is, as (module, name there).
 _WHERE = {
     "Call": ("greenbeat.api.call", "Call"),
+    "Cancelled": ("greenbeat.errors", "Cancelled"),
+    "Channel": ("greenbeat.api.channels", "Channel"),
+    "ChannelClosed": ("greenbeat.errors", "ChannelClosed"),
     "Clock": ("greenbeat.wasi.clocks", "Clock"),
     "CompileError": ("greenbeat.errors", "CompileError"),
     "Exhausted": ("greenbeat.errors", "Exhausted"),
@@ -65,20 +81,27 @@ _WHERE = {
     "MemoryType": ("greenbeat.wasm.description", "MemoryType"),
     "Module": ("greenbeat.api.module", "Module"),
     "Result": ("greenbeat.wasi.running", "Result"),
+    "Runtime": ("greenbeat.api.runtime", "Runtime"),
     "Table": ("greenbeat.api.table", "Table"),
+    "TableType": ("greenbeat.wasm.description", "TableType"),
     "Tag": ("greenbeat.api.tags", "Tag"),
     "TagType": ("greenbeat.wasm.description", "TagType"),
-    "TableType": ("greenbeat.wasm.description", "TableType"),
+    "Task": ("greenbeat.api.tasks", "Task"),
+    "TaskGroup": ("greenbeat.api.tasks", "TaskGroup"),
     "Trap": ("greenbeat.errors", "Trap"),
     "UncaughtException": ("greenbeat.errors", "UncaughtException"),
     "ValueType": ("greenbeat.wasm.description", "ValueType"),
     "VirtualClock": ("greenbeat.wasi.clocks", "VirtualClock"),
     "Wasi": ("greenbeat.wasi.config", "Wasi"),
+    "aselect": ("greenbeat.api.channels", "aselect"),
     "f32": ("greenbeat.native.types", "f32"),
     "f64": ("greenbeat.native.types", "f64"),
+    "gather": ("greenbeat.api.tasks", "gather"),
     "i32": ("greenbeat.native.types", "i32"),
     "i64": ("greenbeat.native.types", "i64"),
     "run": ("greenbeat.wasi.running", "run"),
+    "select": ("greenbeat.api.channels", "select"),
+    "spawn": ("greenbeat.api.tasks", "spawn"),
 }
 __version__ = "0.1.0"
 
@@ -100,6 +123,9 @@ def __dir__() -> list[str]:
 __all__ = [
     "INHERIT",
     "Call",
+    "Cancelled",
+    "Channel",
+    "ChannelClosed",
     "Clock",
     "CompileError",
     "Exhausted",
@@ -121,18 +147,25 @@ __all__ = [
     "MemoryType",
     "Module",
     "Result",
+    "Runtime",
     "Table",
     "TableType",
     "Tag",
     "TagType",
+    "Task",
+    "TaskGroup",
     "Trap",
     "UncaughtException",
     "ValueType",
     "VirtualClock",
     "Wasi",
+    "aselect",
     "f32",
     "f64",
+    "gather",
     "i32",
     "i64",
     "run",
+    "select",
+    "spawn",
 ]

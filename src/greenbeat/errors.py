@@ -5,7 +5,9 @@
     ├── LinkError            an import is missing or of another type
     ├── Trap                 the guest did something that WebAssembly stops
     ├── UncaughtException    the guest threw an exception that no guest caught
-    └── Exhausted            a limit was reached: fuel, time, memory or stack
+    ├── Exhausted            a limit was reached: fuel, time, memory or stack
+    ├── Cancelled            the task was cancelled
+    └── ChannelClosed        nothing more can be sent or received
 
 What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument
 is a `TypeError` or a `ValueError`, as in Python.
@@ -130,3 +132,11 @@ class Exhausted(GreenbeatError):
 
     def __str__(self) -> str:
         return _with_frames(self.args[1], self.backtrace)
+
+
+class Cancelled(GreenbeatError):
+    """A task was cancelled before it had finished."""
+
+
+class ChannelClosed(GreenbeatError):
+    """A channel is closed: nothing can be sent, and nothing that was sent before is left to receive."""
