@@ -54,6 +54,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "forget_other_threads": (None,),
     "forget_pacemaker": (None,),
     "prepare_tasks": (None,),
+    "beat_faster": (None,),
     "work_in_pool": (ctypes.c_bool,),
     "stop_pool": (None, _half),
     "forget_pool": (None,),

@@ -298,7 +298,7 @@ class _Cases:
             self.rooms.append(case.room if isinstance(case, Sending) else words(channel._format.width))
         self.native = (_Case * len(cases))(
             *(
-                (channel._address, ctypes.addressof(room), is_send)
+                _Case(channel._address, ctypes.addressof(room), is_send)
                 for channel, room, is_send in zip(self.channels, self.rooms, self.sends, strict=True)
             )
         )

@@ -140,34 +140,6 @@ def pthread_detach(thread: u64) -> i32: ...
 def pthread_sigmask(how: i32, set: ptr[void], before: ptr[void]) -> i32: ...
 
 
-@extern
-def pthread_mutex_init(mutex: ptr[void], attributes: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_init(condition: ptr[void], attributes: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_lock(mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_unlock(mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_wait(condition: ptr[void], mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_timedwait(condition: ptr[void], mutex: ptr[void], until: ptr[TimeSpec]) -> i32: ...
-
-
-@extern
-def pthread_cond_signal(condition: ptr[void]) -> i32: ...
-
-
 @extern(variadic=True)
 def syscall(number: i64) -> i64: ...
 

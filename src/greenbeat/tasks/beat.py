@@ -19,7 +19,7 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.hooks import take_exception
-from greenbeat.runtime.pacemaker import EVERYWHERE, PERIOD
+from greenbeat.runtime.pacemaker import EVERYWHERE
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, now, syscall
 from greenbeat.tasks import deque
@@ -41,8 +41,8 @@ from greenbeat.tasks.stacks import KEPT, hard_floor
 from greenbeat.tasks.switch import switch
 from greenbeat.tasks.waiting import wake
 
-# A driver without the GIL takes it this often, in beats, to look for signals.
-SIGNAL_BEATS = max(1, 20_000 // PERIOD)
+# A driver without the GIL takes it this often to look for signals, in nanoseconds.
+SIGNAL_PERIOD = 20_000_000
 
 
 @native(noinline=True, attributes="noredzone")
@@ -98,14 +98,9 @@ def check_signals(worker: ptr[Worker]) -> None:
 def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     """A beat on a thread of Python's that is inside of a call."""
     worker = fiber.worker
-    if worker.python is None:
-        check_signals(worker)
-        give_up_gil(worker)
-        worker.beats = 0
-        return
-    worker.beats += 1
-    if worker.beats >= SIGNAL_BEATS:
-        worker.beats = 0
+    time = now()
+    if worker.python is None or time - worker.looked >= SIGNAL_PERIOD:
+        worker.looked = time
         take_gil(worker)
         check_signals(worker)
         give_up_gil(worker)

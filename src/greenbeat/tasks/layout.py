@@ -190,10 +190,10 @@ class Worker:
     # What the pacemaker knows of the thread.
     thread: ptr[void]
     root: ptr[Fiber]
-    # Python's state of the thread while the GIL is given up, how many beats ago a signal was looked for, and an
-    # exception that its handler raised.
+    # Python's state of the thread while the GIL is given up, when a signal was looked for, and an exception that its
+    # handler raised.
     python: ptr[void]
-    beats: u32
+    looked: u64
     exception: ptr[void]
     # Other workers steal at `top`; the owner pushes and pops at `bottom`.
     before: array[u64, 8]

@@ -23,7 +23,7 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.hooks import put_exception
-from greenbeat.runtime.pacemaker import begin_running
+from greenbeat.runtime.pacemaker import begin_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import LINUX, now, pthread_sigmask
 from greenbeat.runtime.tasks import Thread, this_thread
@@ -64,7 +64,7 @@ from greenbeat.tasks.pool import (
 from greenbeat.tasks.scheduler import INTERRUPTED, SEARCHING, drop_reference, find, has_ended, rest, run_fiber, work
 from greenbeat.tasks.spawning import prepare_services
 from greenbeat.tasks.stacks import depots, new_fiber
-from greenbeat.tasks.timers import timers
+from greenbeat.tasks.timers import prepare_timers, timers
 from greenbeat.tasks.waiting import begin, enqueue, fire, reason_of, remove
 
 # What an instruction raises must not be blocked: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
@@ -106,6 +106,7 @@ def prepare_tasks() -> None:
     """Make ready what tasks need; once."""
     prepare_barrier()
     prepare_services()
+    prepare_timers()
 
 
 # ---------------------------------------------------------------- the pool
@@ -162,7 +163,7 @@ def forget_pool() -> None:
     pool.worker_count = 0
     timers.guard = 0
     timers.count = 0
-    timers.soonest = 0
+    next_alarm[0] = 0
     for i in range(u32(CLASSES)):
         depots[i].guard = 0
     thread = this_thread()

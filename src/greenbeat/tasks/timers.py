@@ -8,7 +8,6 @@ The pacemaker fires what is due; it sleeps no longer than until the soonest.
 from greenbeat.native import (
     addressof,
     atomic_load,
-    atomic_store,
     cast,
     native,
     ptr,
@@ -19,6 +18,7 @@ from greenbeat.native import (
     u64,
     void,
 )
+from greenbeat.runtime.pacemaker import alarm_hook, next_alarm, set_alarm
 from greenbeat.runtime.system import realloc
 from greenbeat.tasks.layout import BY_TIME, Wait, Worker
 from greenbeat.tasks.locks import lock, unlock
@@ -27,12 +27,11 @@ from greenbeat.tasks.waiting import wake
 
 @struct
 class Timers:
-    """The heap. `soonest` is 0 when it is empty."""
+    """The heap."""
 
     guard: u32
     count: u32
     capacity: u32
-    soonest: u64
     entries: ptr[ptr[Wait]]
 
 
@@ -84,7 +83,8 @@ def note_soonest() -> None:
     soonest: u64 = 0
     if timers.count != 0:
         soonest = timers.entries[0].deadline
-    atomic_store(addressof(timers.soonest), soonest, "release")
+    if soonest != atomic_load(next_alarm, "relaxed"):
+        set_alarm(soonest)
 
 
 @native
@@ -137,9 +137,6 @@ def remove_timer(wait: ptr[Wait]) -> None:
 @native
 def fire_timers(time: u64) -> None:
     """End the waits that are due."""
-    soonest = atomic_load(addressof(timers.soonest), "acquire")
-    if soonest == 0 or soonest > time:
-        return
     lock(addressof(timers.guard))
     while timers.count != 0 and timers.entries[0].deadline <= time:
         wait = timers.entries[0]
@@ -148,3 +145,9 @@ def fire_timers(time: u64) -> None:
         wake(cast(ptr[Worker], 0), wait, BY_TIME)
     note_soonest()
     unlock(addressof(timers.guard))
+
+
+@native
+def prepare_timers() -> None:
+    """Let the pacemaker call us."""
+    alarm_hook[0] = fire_timers
