@@ -28,6 +28,7 @@ MODULES = [
     "greenbeat.tasks.threads",
     "greenbeat.tasks.bridges",
     "greenbeat.tasks.selecting",
+    "greenbeat.forkjoin.promotion",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the

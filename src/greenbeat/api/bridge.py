@@ -54,6 +54,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "forget_other_threads": (None,),
     "forget_pacemaker": (None,),
     "prepare_tasks": (None,),
+    "prepare_forks": (None,),
     "beat_faster": (None,),
     "work_in_pool": (ctypes.c_bool,),
     "stop_pool": (None, _half),
@@ -112,6 +113,7 @@ def _created() -> tuple[Any, ...]:
     native.set_none(None)
     native.start_interpreter()
     native.prepare_tasks()
+    native.prepare_forks()
     places = (ctypes.c_void_p * 4)()
     native.create_types(places)
     made = []

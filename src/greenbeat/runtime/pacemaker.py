@@ -77,6 +77,7 @@ def tick() -> bool:
             fiber = atomic_load(addressof(thread.fiber), "relaxed")
             if fiber is not None:
                 atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+                atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
                 atomic_store(addressof(fiber.pulse), u32(1), "relaxed")
             task = atomic_load(addressof(thread.task), "relaxed")
             if task is not None:

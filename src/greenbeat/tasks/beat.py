@@ -11,11 +11,13 @@ from greenbeat.native import (
     atomic_store,
     cast,
     function,
+    inline,
     native,
     ptr,
-    return_address_place,
+    static,
     u8,
     u32,
+    u64,
     void,
 )
 from greenbeat.runtime.hooks import take_exception
@@ -37,12 +39,15 @@ from greenbeat.tasks.layout import (
 )
 from greenbeat.tasks.pool import pool, share_following
 from greenbeat.tasks.scheduler import has_ended
-from greenbeat.tasks.stacks import KEPT, hard_floor
+from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
 from greenbeat.tasks.waiting import wake
 
 # A driver without the GIL takes it this often to look for signals, in nanoseconds.
 SIGNAL_PERIOD = 20_000_000
+# A frame that forks has at least 32 bytes, its record at most 17 words.
+RECORDS = 5
+LEAST_STEP = 512
 
 
 @native(noinline=True, attributes="noredzone")
@@ -53,10 +58,16 @@ def leave(fiber: ptr[Fiber], action: u32) -> None:
     switch(addressof(fiber.stack_pointer), worker.scheduler, fiber)
 
 
+# What ends the promoted branches of a fiber that is abandoned; see `forkjoin/promotion.py`.
+end_branches = static(function[[ptr[Fiber]], void], name="end_branches")
+
+
 @native(cold=True)
 def abandon(fiber: ptr[Fiber], status: u32) -> None:
     """End a fiber from anywhere on its stack; does not return."""
     fiber.status = status
+    if fiber.unpromoted != fiber.stack:
+        end_branches[0](fiber)
     leave(fiber, DONE)
 
 
@@ -113,6 +124,7 @@ def cancel(fiber: ptr[Fiber]) -> None:
     if pool.barrier != 0:
         syscall(MEMBARRIER, EXPEDITED, 0, 0)
     atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+    atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
     atomic_store(addressof(fiber.pulse), u32(1), "seq_cst")
     wake(cast(ptr[Worker], 0), fiber.wait, BY_CANCEL)
 
@@ -123,6 +135,7 @@ def beat(fiber: ptr[Fiber]) -> None:
     worker = fiber.worker
     atomic_store(addressof(fiber.pulse), u32(0), "relaxed")
     atomic_store(addressof(fiber.floor), fiber.deepest, "relaxed")
+    atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")
     if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         abandon(fiber, CANCELLED)
     if fiber.deadline != 0 and now() >= fiber.deadline:
@@ -146,27 +159,22 @@ def beat(fiber: ptr[Fiber]) -> None:
 # ---------------------------------------------------------------- what kernels call
 
 
-@native(noinline=True)
-def poll_service(fiber: ptr[Fiber], fork_top: ptr[u8]) -> None:
-    """A loop of a kernel saw the pulse."""
-    beat(fiber)
+@inline
+def lower_floor(fiber: ptr[Fiber], position: ptr[u8], top: ptr[u8]) -> None:
+    """A function at `position` is below the floor, and its records end at `top`: give it more, or end the fiber.
 
-
-@native(noinline=True)
-def overflow_service(fiber: ptr[Fiber], fork_top: ptr[u8]) -> None:
-    """A kernel's function begins below the floor."""
-    if atomic_load(addressof(fiber.pulse), "relaxed") != 0:
-        beat(fiber)
-    position = cast(ptr[u8], return_address_place())
-    lowest = fiber.deepest
-    if position < lowest:
+    While the native stack grows by a step, so do the records: by at most RECORDS times as much. So what is left for
+    them limits the step, and forks need not look at their end.
+    """
+    if position < fiber.deepest:
         hard = hard_floor(fiber)
-        if position < hard:
+        step = u64(fork_end(fiber) - top) // RECORDS if top < fork_end(fiber) else u64(0)
+        if position < hard or step < LEAST_STEP:
             abandon(fiber, OVERFLOWED)
-        wanted = position - KEPT
-        lowest = wanted if wanted > hard and position > hard + KEPT else hard
-        fiber.deepest = lowest
-    atomic_store(addressof(fiber.floor), lowest, "relaxed")
+        wanted = position - (step if step < KEPT else u64(KEPT))
+        fiber.deepest = wanted if wanted > hard else hard
+    atomic_store(addressof(fiber.floor), fiber.deepest, "relaxed")
+    atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")
 
 
 @native(noinline=True)

@@ -4,10 +4,10 @@ A *fiber* is a stack and whoever runs on it. Its struct is at the top of its own
 page of memory; fibers are recycled and never freed, so anybody may look at one without a lock.
 
     slot of a slab, a power of two
-    ┌──────────┬──────────────────────────────────────┬─────────┬───────┐
-    │ margin   │                  ◀── native frames   │ words   │ Fiber │
-    └──────────┴──────────────────────────────────────┴─────────┴───────┘
-    ▲ stack    ▲ hard floor           ▲ floor (soft)  ▲ words           ▲ stack + size
+    ┌────────────────────────┬────────┬──────────────────────────────────┬───────┬───────┐
+    │ records of forks ──▶   │ margin │               ◀── native frames  │ words │ Fiber │
+    └────────────────────────┴────────┴──────────────────────────────────┴───────┴───────┘
+    ▲ stack                  ▲ quarter ▲ hard floor      ▲ floor (soft)  ▲ words          ▲ stack + size
 
 Compiled functions compare their stack pointer with `floor` when they begin. It starts a little below the top and is
 lowered by those who reach it, down to the hard floor, so how deep a stack was used is known without touching it.
@@ -60,9 +60,23 @@ class KernelServices:
     send: function[[ptr["Fiber"], ptr[void], ptr[u64], u64], u32]
     receive: function[[ptr["Fiber"], ptr[void], ptr[u64], u64], u32]
     close: function[[ptr["Fiber"], ptr[void]], None]
+    # fork(fiber, top): a fork whose record ends at `top` is below its floor. join_fork(fiber, record): the record was
+    # promoted; gives the result's words, or null if the caller is to run the branch itself.
+    fork: function[[ptr["Fiber"], ptr[u8]], None]
+    join_fork: function[[ptr["Fiber"], ptr[u8]], ptr[u64]]
     # Wait for so many nanoseconds; let others run.
     sleep: function[[ptr["Fiber"], u64], None]
     give_way: function[[ptr["Fiber"]], None]
+
+
+@struct
+class ForkSite:
+    """What a fork's record begins with: how to run the branch, and how many words it has and needs."""
+
+    thunk: function[[ptr["Fiber"]], None]
+    # Words of arguments, and the larger of that and the words of the result.
+    arguments: u32
+    words: u32
 
 
 @struct
@@ -124,6 +138,8 @@ class Fiber:
     floor: ptr[u8]
     pulse: u32
     status: u32
+    # The floor for functions that fork, who look at it when they do; a spare token raises it too.
+    fork_floor: ptr[u8]
     services: ptr[KernelServices]
     # Arguments on entry, results on return.
     words: ptr[u64]
@@ -150,6 +166,13 @@ class Fiber:
     wait: Wait
     # Whose thread waits for its end inside of a call from Python; null if it was spawned.
     driver: ptr["Worker"]
+    # Records of forks are between `stack` and the current top; those below `unpromoted` are tasks by now.
+    unpromoted: ptr[u8]
+    tokens: u32
+    # Promotions since the last beat, and the most there ever were between two.
+    promotions: u32
+    # What a promoted branch is.
+    site: ptr["ForkSite"]
     # Tells uses of the same stack apart, in handles.
     generation: u32
     # Tasks that its code has spawned and not joined yet; its place in such a list.

@@ -9,7 +9,7 @@ task that was joined already, whose stack serves somebody else by now, is told f
 
 from greenbeat.native import addressof, cast, function, inline, native, ptr, stack, u32, u64, void
 from greenbeat.runtime.system import now
-from greenbeat.tasks.beat import abandon, cancel, fail_service, leave, overflow_service, poll_service
+from greenbeat.tasks.beat import abandon, cancel, fail_service, leave
 from greenbeat.tasks.channels import Channel, close_channel, fiber_receive, fiber_send
 from greenbeat.tasks.layout import (
     BAD_HANDLE,
@@ -80,8 +80,11 @@ def child_of(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
 
 
 @native(noinline=True)
-def await_end(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
-    """Park until another fiber has ended; does not return if this one is cancelled."""
+def await_other(fiber: ptr[Fiber], made: ptr[Fiber], may_end: bool) -> u32:
+    """Park until another fiber has ended, or this one is cancelled; the wait's reason.
+
+    A fiber that has been cancelled already waits only without `may_end`.
+    """
     wait = fiber.wait
     waiter = stack(Waiter)
     waiter.wait = wait
@@ -90,18 +93,24 @@ def await_end(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
     lock(addressof(made.guard))
     if made.ended != 0:
         unlock(addressof(made.guard))
-        return
+        return 0
     begin(wait, WAITING)
-    if fiber.cancelled != 0:
+    if may_end and fiber.cancelled != 0:
         unlock(addressof(made.guard))
-        abandon(fiber, CANCELLED)
+        return BY_CANCEL
     enqueue(made.joiners, waiter)
     park(fiber, addressof(made.guard))
     # Who woke us had the lock, and may have it still: our place must stay until it has not.
     lock(addressof(made.guard))
     remove(made.joiners, waiter)
     unlock(addressof(made.guard))
-    if reason_of(wait) == BY_CANCEL:
+    return reason_of(wait)
+
+
+@native(noinline=True)
+def await_end(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """Park until another fiber has ended; does not return if this one is cancelled."""
+    if await_other(fiber, made, True) == BY_CANCEL:
         abandon(fiber, CANCELLED)
 
 
@@ -181,8 +190,6 @@ def give_way_service(fiber: ptr[Fiber]) -> None:
 @native
 def prepare_services() -> None:
     """Fill in the table that kernels call through."""
-    services.poll = poll_service
-    services.overflow = overflow_service
     services.fail = fail_service
     services.spawn = spawn_service
     services.start = start_service

@@ -117,9 +117,15 @@ def cut(depot: ptr[Depot], size_class: u32) -> ptr[Fiber]:
 
 
 @inline
+def fork_end(fiber: ptr[Fiber]) -> ptr[u8]:
+    """Where the records of forks end; they begin at the lowest address."""
+    return fiber.stack + sizes[fiber.size_class] // 4
+
+
+@inline
 def hard_floor(fiber: ptr[Fiber]) -> ptr[u8]:
     """The lowest that functions may begin at."""
-    return fiber.stack + MARGIN
+    return fork_end(fiber) + MARGIN
 
 
 @inline
@@ -166,8 +172,6 @@ def take_fiber(worker: ptr[Worker], size_class) -> ptr[Fiber]:
 def trim(fiber: ptr[Fiber]) -> None:
     """Give back what a deep use of a stack has touched."""
     lowest = cast(ptr[u8], cast(u64, fiber.deepest) & ~u64(4095)) - MARGIN
-    if lowest < fiber.stack:
-        lowest = fiber.stack
     madvise(lowest, u64(first_floor(fiber) - lowest) & ~u64(4095), DONT_NEED)
     fiber.deepest = first_floor(fiber)
     atomic_update("add", stacks_trimmed, u64(1), "relaxed")
@@ -236,5 +240,9 @@ def new_fiber(worker: ptr[Worker], size_class, entry, word_count, references) ->
         fiber.ended = 0
         fiber.driver = None
         fiber.parent = None
+        fiber.fork_floor = fiber.deepest
+        fiber.unpromoted = fiber.stack
+        fiber.tokens = 0
+        fiber.promotions = 0
         fiber.wait.state = IDLE
     return fiber
