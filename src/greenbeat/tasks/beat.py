@@ -66,7 +66,7 @@ end_branches = static(function[[ptr[Fiber]], void], name="end_branches")
 def abandon(fiber: ptr[Fiber], status: u32) -> None:
     """End a fiber from anywhere on its stack; does not return."""
     fiber.status = status
-    if fiber.unpromoted != fiber.stack:
+    if fiber.unpromoted != fiber.stack or fiber.children is not None:
         end_branches[0](fiber)
     leave(fiber, DONE)
 

@@ -17,7 +17,7 @@ A *worker* is what a thread has that runs fibers. All fibers come back to the lo
 scheduler) and say in `worker.action` why.
 """
 
-from greenbeat.native import array, function, i32, ptr, struct, u8, u32, u64, void
+from greenbeat.native import array, function, i32, i64, ptr, struct, u8, u32, u64, void
 
 # Fiber.status
 FINISHED, FAILED, CANCELLED, OVERFLOWED, LATE, NO_ROOM, BAD_HANDLE = range(7)
@@ -64,6 +64,8 @@ class KernelServices:
     # promoted; gives the result's words, or null if the caller is to run the branch itself.
     fork: function[[ptr["Fiber"], ptr[u8]], None]
     join_fork: function[[ptr["Fiber"], ptr[u8]], ptr[u64]]
+    # loop(fiber, record): run a parallel loop, whose record is complete.
+    loop: function[[ptr["Fiber"], ptr[u8]], None]
     # Wait for so many nanoseconds; let others run.
     sleep: function[[ptr["Fiber"], u64], None]
     give_way: function[[ptr["Fiber"]], None]
@@ -71,12 +73,20 @@ class KernelServices:
 
 @struct
 class ForkSite:
-    """What a fork's record begins with: how to run the branch, and how many words it has and needs."""
+    """What a fork's record begins with: how to run the branch, and how many words it has and needs.
+
+    A parallel loop has no thunk. Its record's words are the next iteration and the end, `results` words of a neutral
+    result and as many of the result so far, and what else `chunk` needs. `chunk(fiber, top, words, first, end)` runs
+    iterations; `combine(fiber, top, words, later)` adds the result of later iterations to the one so far.
+    """
 
     thunk: function[[ptr["Fiber"]], None]
     # Words of arguments, and the larger of that and the words of the result.
     arguments: u32
     words: u32
+    chunk: function[[ptr["Fiber"], ptr[u8], ptr[u64], i64, i64], None]
+    combine: function[[ptr["Fiber"], ptr[u8], ptr[u64], ptr[u64]], None]
+    results: u32
 
 
 @struct
@@ -171,8 +181,9 @@ class Fiber:
     tokens: u32
     # Promotions since the last beat, and the most there ever were between two.
     promotions: u32
-    # What a promoted branch is.
+    # What a promoted branch is; of a part of a loop, the record of the loop that it was split from.
     site: ptr["ForkSite"]
+    loop: ptr[u8]
     # Tells uses of the same stack apart, in handles.
     generation: u32
     # Tasks that its code has spawned and not joined yet; its place in such a list.

@@ -54,17 +54,36 @@ def spawn_service(fiber: ptr[Fiber], thunk: ptr[void], words: u64) -> ptr[Fiber]
     return made
 
 
+@inline
+def adopt(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """Let a task be one of those that a fiber has yet to join."""
+    made.parent = fiber
+    made.elder = None
+    made.sibling = fiber.children
+    if fiber.children is not None:
+        fiber.children.elder = made
+    fiber.children = made
+
+
+@native
+def let_go(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """A task was joined."""
+    if made.elder is not None:
+        made.elder.sibling = made.sibling
+    else:
+        fiber.children = made.sibling
+    if made.sibling is not None:
+        made.sibling.elder = made.elder
+    made.parent = None
+    drop_reference(fiber.worker, made)
+
+
 @native(noinline=True)
 def start_service(fiber: ptr[Fiber], made: ptr[Fiber], detached: u64) -> u64:
     """Let a task begin; its handle."""
     if detached == 0:
         made.references = 2
-        made.parent = fiber
-        made.elder = None
-        made.sibling = fiber.children
-        if fiber.children is not None:
-            fiber.children.elder = made
-        fiber.children = made
+        adopt(fiber, made)
     handle = handle_of(made)
     make_ready(fiber.worker, made)
     return handle
@@ -114,6 +133,15 @@ def await_end(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
         abandon(fiber, CANCELLED)
 
 
+@native(cold=True)
+def fail_as(fiber: ptr[Fiber], other: ptr[Fiber]) -> None:
+    """End a fiber for the reason that ended another one; does not return."""
+    fiber.failure = other.failure
+    fiber.words[0] = other.words[0]
+    fiber.words[1] = other.words[1]
+    abandon(fiber, other.status)
+
+
 @native(noinline=True)
 def join_service(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
     """Wait for a task; its failure is this one's too."""
@@ -121,22 +149,14 @@ def join_service(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
     if not has_ended(made):
         await_end(fiber, made)
     if made.status != FINISHED:
-        fiber.failure = made.failure
-        abandon(fiber, made.status)
+        fail_as(fiber, made)
     return made
 
 
 @native(noinline=True)
 def forget_service(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
     """A task's result has been used."""
-    if made.elder is not None:
-        made.elder.sibling = made.sibling
-    else:
-        fiber.children = made.sibling
-    if made.sibling is not None:
-        made.sibling.elder = made.elder
-    made.parent = None
-    drop_reference(fiber.worker, made)
+    let_go(fiber, made)
 
 
 @native(noinline=True)
