@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from greenbeat.api.call import Call
+    from greenbeat.api.channels import Channel, aselect, select
     from greenbeat.api.function import Function, Function as Func
     from greenbeat.api.globals import Global
     from greenbeat.api.instance import Instance
     from greenbeat.api.limits import Limits
     from greenbeat.api.memory import Memory
     from greenbeat.api.module import Module
+    from greenbeat.api.runtime import Runtime
     from greenbeat.api.table import Table
     from greenbeat.api.tags import Tag
+    from greenbeat.api.tasks import Task, TaskGroup, gather, spawn
     from greenbeat.errors import (
+        Cancelled,
+        ChannelClosed,
         CompileError,
         Exhausted,
         Frame,
@@ -55,6 +60,9 @@ if TYPE_CHECKING:
 _WHERE = {
     "Array": ("greenbeat.kernels.types", "Array"),
     "Call": ("greenbeat.api.call", "Call"),
+    "Cancelled": ("greenbeat.errors", "Cancelled"),
+    "Channel": ("greenbeat.api.channels", "Channel"),
+    "ChannelClosed": ("greenbeat.errors", "ChannelClosed"),
     "Clock": ("greenbeat.wasi.clocks", "Clock"),
     "CompileError": ("greenbeat.errors", "CompileError"),
     "Exhausted": ("greenbeat.errors", "Exhausted"),
@@ -79,18 +87,23 @@ _WHERE = {
     "MemoryType": ("greenbeat.wasm.description", "MemoryType"),
     "Module": ("greenbeat.api.module", "Module"),
     "Result": ("greenbeat.wasi.running", "Result"),
+    "Runtime": ("greenbeat.api.runtime", "Runtime"),
     "Table": ("greenbeat.api.table", "Table"),
+    "TableType": ("greenbeat.wasm.description", "TableType"),
     "Tag": ("greenbeat.api.tags", "Tag"),
     "TagType": ("greenbeat.wasm.description", "TagType"),
-    "TableType": ("greenbeat.wasm.description", "TableType"),
+    "Task": ("greenbeat.api.tasks", "Task"),
+    "TaskGroup": ("greenbeat.api.tasks", "TaskGroup"),
     "Trap": ("greenbeat.errors", "Trap"),
     "UncaughtException": ("greenbeat.errors", "UncaughtException"),
     "ValueType": ("greenbeat.wasm.description", "ValueType"),
     "VirtualClock": ("greenbeat.wasi.clocks", "VirtualClock"),
     "Wasi": ("greenbeat.wasi.config", "Wasi"),
+    "aselect": ("greenbeat.api.channels", "aselect"),
     "f32": ("greenbeat.native.types", "f32"),
     "f64": ("greenbeat.native.types", "f64"),
     "i16": ("greenbeat.native.types", "i16"),
+    "gather": ("greenbeat.api.tasks", "gather"),
     "i32": ("greenbeat.native.types", "i32"),
     "i64": ("greenbeat.native.types", "i64"),
     "i8": ("greenbeat.native.types", "i8"),
@@ -100,6 +113,8 @@ _WHERE = {
     "u32": ("greenbeat.native.types", "u32"),
     "u64": ("greenbeat.native.types", "u64"),
     "u8": ("greenbeat.native.types", "u8"),
+    "select": ("greenbeat.api.channels", "select"),
+    "spawn": ("greenbeat.api.tasks", "spawn"),
 }
 __version__ = "0.1.0"
 
@@ -122,6 +137,9 @@ __all__ = [
     "INHERIT",
     "Array",
     "Call",
+    "Cancelled",
+    "Channel",
+    "ChannelClosed",
     "Clock",
     "CompileError",
     "Exhausted",
@@ -145,23 +163,30 @@ __all__ = [
     "MemoryType",
     "Module",
     "Result",
+    "Runtime",
     "Table",
     "TableType",
     "Tag",
     "TagType",
+    "Task",
+    "TaskGroup",
     "Trap",
     "UncaughtException",
     "ValueType",
     "VirtualClock",
     "Wasi",
+    "aselect",
     "f32",
     "f64",
+    "gather",
     "i8",
     "i16",
     "i32",
     "i64",
     "kernel",
     "run",
+    "select",
+    "spawn",
     "u8",
     "u16",
     "u32",

@@ -25,6 +25,10 @@ MODULES = [
     "greenbeat.runtime.wordcalls",
     "greenbeat.runtime.resumable",
     "greenbeat.runtime.frames",
+    "greenbeat.tasks.threads",
+    "greenbeat.tasks.bridges",
+    "greenbeat.tasks.selecting",
+    "greenbeat.forkjoin.promotion",
     "greenbeat.kernels.calling",
 ]
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a guest, as exceptions.
+"""What can go wrong with guests, kernels and tasks, as exceptions.
 
     GreenbeatError
     ├── CompileError         the module is malformed or invalid
@@ -6,7 +6,9 @@
     ├── Trap                 the guest did something that WebAssembly stops
     ├── UncaughtException    the guest threw an exception that no guest caught
     ├── Exhausted            a limit was reached: fuel, time, memory or stack
-    └── KernelError          a kernel cannot be compiled
+    ├── KernelError          a kernel cannot be compiled
+    ├── Cancelled            the task was cancelled
+    └── ChannelClosed        nothing more can be sent or received
 
 What a host function raises comes out of the call unchanged, with a note that names the guest's frames. A wrong argument
 is a `TypeError` or a `ValueError`, as in Python.
@@ -153,3 +155,11 @@ class KernelError(GreenbeatError):
             return where
         indent = len(self.text) - len(self.text.lstrip())
         return f"{where}\n    {source}\n    {' ' * (self.column - 1 - indent)}^"
+
+
+class Cancelled(GreenbeatError):
+    """A task was cancelled before it had finished."""
+
+
+class ChannelClosed(GreenbeatError):
+    """A channel is closed: nothing can be sent, and nothing that was sent before is left to receive."""

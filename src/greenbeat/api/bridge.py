@@ -53,6 +53,35 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "set_guard_pages": (_half, _half),
     "forget_other_threads": (None,),
     "forget_pacemaker": (None,),
+    "prepare_tasks": (None,),
+    "prepare_forks": (None,),
+    "beat_faster": (None,),
+    "work_in_pool": (ctypes.c_bool,),
+    "stop_pool": (None, _half),
+    "forget_pool": (None,),
+    "new_task": (_word, _word, _word),
+    "start_task": (None, _word),
+    "forget_task": (None, _word),
+    "cancel_task": (None, _word),
+    "task_ended": (ctypes.c_bool, _word),
+    "join_task": (_half, _word, _word),
+    "new_channel": (_word, _half, _half),
+    "hold_channel": (None, _word),
+    "drop_channel": (None, _word),
+    "close_channel": (ctypes.c_bool, _word),
+    "thread_send": (_half, _word, ctypes.c_void_p, _word, _half),
+    "thread_receive": (_half, _word, ctypes.c_void_p, _word, _half),
+    "thread_select": (_half, ctypes.c_void_p, _half, _word, _half),
+    "new_bridge": (_word, ctypes.c_int32),
+    "free_bridge": (None, _word),
+    "pend_end": (_word, _word, _word, _word),
+    "pend_channel": (_word, _word, _word, ctypes.c_void_p, _word, _half, ctypes.c_void_p),
+    "pend_select": (_word, _word, ctypes.c_void_p, _half, _word, ctypes.c_void_p),
+    "take_done": (_word, _word),
+    "cancel_pending": (ctypes.c_bool, _word),
+    "finish_pending": (_half, _word, ctypes.c_void_p),
+    "finish_select": (_half, _word),
+    "sleep_at_bridge": (ctypes.c_bool, _word, _word),
 }
 
 
@@ -83,6 +112,8 @@ def at(kind: Any, address: int) -> Any:
 def _created() -> tuple[Any, ...]:
     native.set_none(None)
     native.start_interpreter()
+    native.prepare_tasks()
+    native.prepare_forks()
     places = (ctypes.c_void_p * 4)()
     native.create_types(places)
     made = []
@@ -125,6 +156,7 @@ def native_types() -> tuple[Any, Any]:
 def _after_fork() -> None:
     native.forget_pacemaker()
     native.forget_other_threads()
+    native.forget_pool()
 
 
 os.register_at_fork(after_in_child=_after_fork)

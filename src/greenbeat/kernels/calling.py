@@ -72,8 +72,10 @@ from greenbeat.runtime.pythonapi import (
     set_member,
     set_slot,
 )
-from greenbeat.tasks.fibers import release_fiber, run_on_fiber, take_fiber
-from greenbeat.tasks.layout import FINISHED, Fiber
+from greenbeat.runtime.tasks import this_thread
+from greenbeat.tasks.layout import DIRECT, FINISHED, Fiber, Worker
+from greenbeat.tasks.stacks import new_fiber, release_fiber
+from greenbeat.tasks.threads import RAISED, run_on_fiber, worker_of
 
 kernel_hooks = static(array[ptr[Object], HOOKS], name="kernel_hooks")
 kernel_type = static(ptr[void], name="kernel_type")
@@ -113,11 +115,13 @@ def bad_argument(self: ptr[KernelObject], position: u32, value: ptr[Object]) -> 
 
 
 @native(cold=True)
-def raise_failure(fiber: ptr[Fiber]) -> None:
-    """Raise what a fiber failed of."""
+def raise_failure(fiber: ptr[Fiber], status: u32) -> None:
+    """Raise what a fiber ended with."""
+    if status == RAISED:
+        return
     words = fiber.words
-    form = "KKK"
-    made = PyObject_CallFunction(kernel_hooks[FAILURE], form, cast(u64, fiber.failure), words[0], words[1])
+    form = "iKKK"
+    made = PyObject_CallFunction(kernel_hooks[FAILURE], form, i32(status), cast(u64, fiber.failure), words[0], words[1])
     if made is not None:
         put_exception(made)
 
@@ -157,7 +161,11 @@ def call_kernel(
     count = count_and_flag & ~u64(VECTORCALL_ROOM)
     if unlikely(keywords is not None) or unlikely(count != u64(self.count)):
         return call_bound(self, arguments, count, keywords)
-    fiber = take_fiber(0)
+    thread = this_thread()
+    worker = worker_of(thread) if thread is not None else cast(ptr[Worker], 0)
+    if unlikely(worker is None):
+        return PyErr_NoMemory()
+    fiber = new_fiber(worker, DIRECT, self.thunk, self.words, 1)
     if unlikely(fiber is None):
         return PyErr_NoMemory()
     views = stack(View, MOST_ARRAYS)
@@ -165,18 +173,17 @@ def call_kernel(
     packing.held = 0
     held = pack_arguments(self, arguments, fiber.words, views, packing)
     if unlikely(held >= MISFIT):
-        release_fiber(fiber)
+        release_fiber(worker, fiber)
         position = held - MISFIT
         bad_argument(self, position, arguments[position])
         return cast(ptr[Object], 0)
-    fiber.entry = self.thunk
-    run_on_fiber(fiber)
+    status = run_on_fiber(thread, worker, fiber)
     result = cast(ptr[Object], 0)
-    if unlikely(fiber.status != FINISHED):
-        raise_failure(fiber)
+    if unlikely(status != FINISHED):
+        raise_failure(fiber, status)
     else:
         result = unpack_results(self, fiber.words, packing)
-    release_fiber(fiber)
+    release_fiber(worker, fiber)
     if held != 0:
         release_views(views, held)
     return result

@@ -282,7 +282,11 @@ def thunk(kernel: KernelFunction) -> str:
         f"  %words.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'words')}",
         "  %words = load ptr, ptr %words.place, align 8",
     ]
-    arguments = ["ptr %fiber", "ptr null"]
+    lines += [
+        f"  %stack.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'stack')}",
+        "  %stack = load ptr, ptr %stack.place, align 8",
+    ]
+    arguments = ["ptr %fiber", "ptr %stack"]
     count = 0
     for _, kind in kernel.parameters:
         irs = (

@@ -10,20 +10,31 @@ import ctypes
 import json
 from typing import Any
 
-RECURSION = "maximum recursion depth exceeded in a kernel"
+from greenbeat import errors
+
+# By the status of a fiber (see `tasks/layout.py`) that did not fail at a site.
+FAILED = 1
+OTHERS: dict[int, tuple[type[Exception], str]] = {
+    2: (errors.Cancelled, "the task was cancelled"),
+    3: (RecursionError, "maximum recursion depth exceeded in a kernel"),
+    4: (TimeoutError, "the time of this call is over"),
+    5: (MemoryError, "no memory for a task"),
+    6: (ValueError, "this task was joined before, or was spawned by another task"),
+}
 
 
-def failure(site: int, *words: int) -> BaseException:
-    """The exception that a site means; without a site, the stack was used up."""
-    if site == 0:
-        return RecursionError(RECURSION)
+def failure(status: int, site: int, *words: int) -> BaseException:
+    """The exception that a fiber's end means."""
+    if status != FAILED:
+        kind, text = OTHERS[status]
+        return kind(text)
     kind, pieces, file, name, position = json.loads(ctypes.string_at(site))
     values = iter(words)
     text = pieces[0]
     for piece in pieces[1:]:
         word = next(values)
         text += f"{word - (1 << 64) if word >> 63 else word}{piece}"
-    exception: BaseException = getattr(builtins, kind)(*([text] if text else []))
+    exception: BaseException = (getattr(builtins, kind, None) or getattr(errors, kind))(*([text] if text else []))
     if text.startswith("(34, "):
         exception = OverflowError(34, "Numerical result out of range")
     return placed(exception, file, name, position)

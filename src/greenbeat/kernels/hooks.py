@@ -7,6 +7,6 @@
     COMPILE,  # kernel: it is called for the first time; sets its code
     ARGUMENT,  # kernel, position, value, cause: raises
     BIND,  # kernel, arguments, names of the last ones: a tuple of all arguments, or raises
-    FAILURE,  # site's address, two words: the exception that it means, with its traceback
+    FAILURE,  # status of the fiber, site's address, two words: the exception that it means, with its traceback
 ) = range(4)
 HOOKS = 4

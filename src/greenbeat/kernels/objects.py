@@ -45,7 +45,7 @@ def kernel(python: Callable[..., Result]) -> "Kernel[Result]":
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"a kernel is made of a function, not {type(python).__name__}")
     function = KernelFunction(python)
-    words = max(sum(word_count(kind) for _, kind in function.parameters), word_count(function.result))
+    words = max(2, sum(word_count(kind) for _, kind in function.parameters), word_count(function.result))
     made = new_kernel(len(function.parameters), words)
     made._function, made._key = function, None
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
@@ -219,6 +219,8 @@ def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tu
 
 
 def _register() -> None:
+    _native("prepare_tasks", None)()
+    _native("prepare_forks", None)()
     _native("set_none", None, _object)(None)
     _native("set_truths", None, _object, _object)(False, True)
     register = _native("set_kernel_hook", None, _half, _object)

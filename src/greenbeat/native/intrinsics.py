@@ -407,11 +407,15 @@ class Intrinsics(Calls):
     def operation_inline_assembly(
         self, node: ast.AST, text: Any, constraints: Any, result: Any, *operands: Any
     ) -> Value:
-        returns = t.VOID if result is None else self.kind_argument(result, node)
+        several = [self.kind_argument(kind, node) for kind in result] if isinstance(result, tuple) else []
+        returns = several[0] if several else t.VOID if result is None else self.kind_argument(result, node)
         parts = ", ".join(f"{v.type.ir} {v.ir}" for v in operands)
         escaped = text.replace("\\", "\\5C").replace('"', "\\22").replace("\n", "\\0A")
-        call = f'call {returns.ir} asm sideeffect "{escaped}", "{constraints}"({parts})'
+        shape = f"{{ {', '.join(kind.ir for kind in several)} }}" if several else returns.ir
+        call = f'call {shape} asm sideeffect "{escaped}", "{constraints}"({parts})'
         if returns == t.VOID:
             self.line(call)
             return Value("", t.VOID)
+        if several:
+            return self.temporary(f"extractvalue {shape} {self.temporary(call, returns).ir}, 0", returns)
         return self.temporary(call, returns)

@@ -179,7 +179,7 @@ if TYPE_CHECKING:
 else:
 
     def native(python=None, **options):
-        """Make a function native. Options: `convention` and `attributes` (LLVM's words), `cold`, `noinline`, `shared`."""
+        """Make a function native. Options: `convention` and `attributes` (LLVM's words), `cold`, `shared` ..."""
         return NativeFunction(python, **options) if python else lambda f: NativeFunction(f, **options)
 
     def inline(python):
@@ -483,7 +483,10 @@ def sizeof_value(place: Any) -> int:
 
 @_operation
 def inline_assembly(text: str, constraints: str, result: Any, *operands: Any) -> Any:
-    """Machine instructions with LLVM's constraints; for what no other operation can say."""
+    """Machine instructions with LLVM's constraints; for what no other operation can say.
+
+    `result` is a type, None, or a tuple of types: then the first is the result, the others only end up changed.
+    """
 
 
 @_operation

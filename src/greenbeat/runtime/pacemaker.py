@@ -1,26 +1,26 @@
-"""The pacemaker: a native thread that raises `task.pulse` every few milliseconds while a guest runs.
+"""The pacemaker: a native thread that raises the pulse of whatever runs, every few milliseconds, and rings alarms.
 
-It never touches Python, takes no lock while it ticks, and sleeps when nothing runs. A call stores `running` and `calls`
-in its thread's record, both plain stores, and then looks whether the pacemaker is asleep; it is only after a pause, so
-a call pays one load. What keeps the two from missing each other is on this side: before it sleeps, the pacemaker says
-so, makes every other thread pass a memory barrier (`membarrier`), and looks at all records once more.
+It never touches Python, takes no lock while it ticks, and sleeps when nothing runs and no alarm is set. A call stores
+`running` and `calls` in its thread's record, both plain stores, and then looks whether the pacemaker is asleep; it is
+only after a pause, so a call pays one load. What keeps the two from missing each other is on this side: before it
+sleeps, the pacemaker says so, makes every other thread pass a memory barrier (`membarrier`), and looks at all records
+once more.
 
-    asleep    ── a call finds it asleep, wakes it ──▶    ticking: every PERIOD, each thread that is
+    asleep    ── a call finds it asleep, wakes it ──▶    ticking: every `period`, each thread that is
        ▲                                                 still in the call of the last tick gets a pulse
        └────── no call for IDLE_TICKS ───────────────────────┘
 
 Where there is no `membarrier`, it only dozes: it looks again after DOZE.
 """
 
-import llvmlite.binding as llvm
-
 from greenbeat.native import (
     addressof,
-    array,
     atomic_load,
     atomic_store,
     cast,
+    compare_exchange,
     export,
+    function,
     inline,
     native,
     ptr,
@@ -33,40 +33,36 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.system import (
+    EXPEDITED,
     LINUX,
-    MEMBARRIER_NUMBERS,
-    TimeSpec,
-    clock_gettime,
-    pthread_cond_init,
-    pthread_cond_signal,
-    pthread_cond_timedwait,
-    pthread_cond_wait,
+    MEMBARRIER,
+    REGISTER,
+    now,
     pthread_create,
     pthread_detach,
-    pthread_mutex_init,
-    pthread_mutex_lock,
-    pthread_mutex_unlock,
     pthread_sigmask,
     syscall,
     usleep,
 )
 from greenbeat.runtime.tasks import Thread, threads
+from greenbeat.tasks.locks import sleep_while, wake_sleepers
 
-PERIOD = 5_000  # microseconds
+# Nanoseconds between two beats, at first and where branches are forked.
+PERIOD = 5_000_000
+SHORT_PERIOD = 500_000
 IDLE_TICKS = 20
 DOZE = 100_000_000  # nanoseconds
-MEMBARRIER = MEMBARRIER_NUMBERS.get(llvm.get_process_triple().split("-")[0], 0) if LINUX else 0
-EXPEDITED, REGISTER = 8, 16
-CLOCK_REALTIME = 0
+# A floor that every stack is below.
+EVERYWHERE = (1 << 64) - 1
 SIG_SETMASK = 2 if LINUX else 3
 
-# pthread_mutex_t and pthread_cond_t are at most 64 bytes on the systems at hand; zeros are their static initialisers on
-# Linux.
-mutex = static(array[u64, 16], name="pacemaker_mutex")
-condition = static(array[u64, 16], name="pacemaker_condition")
 NOT_STARTED, TICKING, ASLEEP = 0, 1, 2
 state = static(u32, name="pacemaker_state")
 has_barrier = static(u32, name="pacemaker_has_barrier")
+period = static(u64, PERIOD, name="pacemaker_period")
+# When `alarm_hook` wants to be called, in nanoseconds of the monotonic clock; 0: never.
+next_alarm = static(u64, name="next_alarm")
+alarm_hook = static(function[[u64], void], name="alarm_hook")
 
 
 @native
@@ -78,6 +74,11 @@ def tick() -> bool:
         calls = atomic_load(addressof(thread.calls), "relaxed")
         running = atomic_load(addressof(thread.running), "relaxed") != 0
         if running and calls == thread.seen:
+            fiber = atomic_load(addressof(thread.fiber), "relaxed")
+            if fiber is not None:
+                atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+                atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+                atomic_store(addressof(fiber.pulse), u32(1), "relaxed")
             task = atomic_load(addressof(thread.task), "relaxed")
             if task is not None:
                 atomic_store(addressof(task.limit), cast(ptr[u8], 0), "relaxed")
@@ -101,28 +102,38 @@ def anyone_running() -> bool:
 
 
 @native
+def ring(time: u64) -> None:
+    """Call whom an alarm is due for."""
+    due = atomic_load(next_alarm, "acquire")
+    if due != 0 and due <= time:
+        alarm_hook[0](time)
+
+
+@native
+def until(due: u64, most: u64) -> u64:
+    """How long to sleep before something is due (0: nothing is), at most so long (0: for ever)."""
+    if due == 0:
+        return most
+    time = now()
+    left = due - time if due > time else u64(1)
+    return left if most == 0 or left < most else most
+
+
+@native
 def sleep_until_called() -> None:
-    """Sleep until a call wakes us."""
-    pthread_mutex_lock(mutex)
+    """Sleep until a call wakes us; alarms are rung meanwhile."""
     atomic_store(state, u32(ASLEEP), "seq_cst")
     if has_barrier[0] != 0:
         syscall(MEMBARRIER, EXPEDITED, 0, 0)
-    if anyone_running():
-        atomic_store(state, u32(TICKING), "seq_cst")
+    doze: u64 = 0
+    if has_barrier[0] == 0:
+        doze = DOZE
     while atomic_load(state, "acquire") == ASLEEP:
-        if has_barrier[0] != 0:
-            pthread_cond_wait(condition, mutex)
-        else:
-            until = stack(TimeSpec)
-            clock_gettime(CLOCK_REALTIME, until)
-            until.nanoseconds += DOZE
-            if until.nanoseconds >= 1_000_000_000:
-                until.nanoseconds -= 1_000_000_000
-                until.seconds += 1
-            pthread_cond_timedwait(condition, mutex, until)
-            if anyone_running():
-                atomic_store(state, u32(TICKING), "seq_cst")
-    pthread_mutex_unlock(mutex)
+        if anyone_running():
+            atomic_store(state, u32(TICKING), "seq_cst")
+            return
+        sleep_while(state, ASLEEP, until(atomic_load(next_alarm, "acquire"), doze))
+        ring(now())
 
 
 @native
@@ -130,7 +141,12 @@ def pace(argument: ptr[void]) -> ptr[void]:
     """The pacemaker's thread."""
     idle = 0
     while True:
-        usleep(PERIOD)
+        beat_at = now() + period[0]
+        time = now()
+        while time < beat_at:
+            usleep(u32((until(atomic_load(next_alarm, "acquire"), beat_at - time) + 999) // 1000))
+            time = now()
+            ring(time)
         if tick():
             idle = 0
         else:
@@ -144,13 +160,11 @@ def pace(argument: ptr[void]) -> ptr[void]:
 def wake() -> None:
     """Start the pacemaker, or wake it. Without one, guests run on without a beat."""
     if state[0] == ASLEEP:
-        pthread_mutex_lock(mutex)
         atomic_store(state, u32(TICKING), "seq_cst")
-        pthread_cond_signal(condition)
-        pthread_mutex_unlock(mutex)
+        wake_sleepers(state)
         return
-    pthread_mutex_init(mutex, None)
-    pthread_cond_init(condition, None)
+    if compare_exchange(state, u32(NOT_STARTED), u32(TICKING), "acq_rel") != NOT_STARTED:
+        return
     if MEMBARRIER != 0:
         has_barrier[0] = 1 if syscall(MEMBARRIER, REGISTER, 0, 0) == 0 else u32(0)
     # The thread gets no signals: they are for Python's threads. All bits set is a full signal set everywhere.
@@ -160,7 +174,6 @@ def wake() -> None:
         everything[i] = ~u64(0)
     pthread_sigmask(SIG_SETMASK, everything, before)
     thread = stack(u64, 1)
-    state[0] = TICKING
     if pthread_create(thread, None, pace, None) == 0:
         pthread_detach(thread[0])
     pthread_sigmask(SIG_SETMASK, before, None)
@@ -179,6 +192,20 @@ def begin_running(thread: ptr[Thread]) -> None:
 def end_running(thread: ptr[Thread]) -> None:
     """The call is over."""
     atomic_store(addressof(thread.running), u32(0), "relaxed")
+
+
+@native
+def set_alarm(time: u64) -> None:
+    """Let `alarm_hook` be called at a time, at the latest one period later."""
+    atomic_store(next_alarm, time, "seq_cst")
+    if time != 0 and atomic_load(state, "seq_cst") != TICKING:
+        wake()
+
+
+@export
+def beat_faster() -> None:
+    """Branches are forked: let beats come more often."""
+    period[0] = SHORT_PERIOD
 
 
 @export

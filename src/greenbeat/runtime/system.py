@@ -25,6 +25,7 @@ from greenbeat.native import (
     u64,
     void,
 )
+from greenbeat.native.targets import target_triple
 
 LINUX = sys.platform == "linux"
 READ, WRITE, NONE = 1, 2, 0
@@ -36,7 +37,9 @@ CLOCK_MONOTONIC = 1 if LINUX else 6
 # Whether threads can be asked where their native stacks are. Elsewhere than in glibc the answer for the main thread is
 # what of it is in use.
 KNOWS_STACKS = LINUX and platform.libc_ver()[0] == "glibc"
-MEMBARRIER_NUMBERS = {"x86_64": 324, "aarch64": 283}
+# The system call that makes every running thread of the process pass a memory barrier, and its commands.
+MEMBARRIER = {"x86_64": 324, "aarch64": 283}.get(target_triple().split("-")[0], 0) if LINUX else 0
+EXPEDITED, REGISTER = 8, 16
 # Protection changes in these steps: a multiple of every page size in use.
 GRANULE = 65536
 
@@ -135,34 +138,6 @@ def pthread_detach(thread: u64) -> i32: ...
 
 @extern
 def pthread_sigmask(how: i32, set: ptr[void], before: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_init(mutex: ptr[void], attributes: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_init(condition: ptr[void], attributes: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_lock(mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_mutex_unlock(mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_wait(condition: ptr[void], mutex: ptr[void]) -> i32: ...
-
-
-@extern
-def pthread_cond_timedwait(condition: ptr[void], mutex: ptr[void], until: ptr[TimeSpec]) -> i32: ...
-
-
-@extern
-def pthread_cond_signal(condition: ptr[void]) -> i32: ...
 
 
 @extern(variadic=True)

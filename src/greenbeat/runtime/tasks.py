@@ -62,6 +62,7 @@ from greenbeat.runtime.system import (
     pthread_setspecific,
     reserve,
 )
+from greenbeat.tasks.layout import Fiber, Worker
 
 DEFAULT_STACK = 1 << 20
 # Address space of a driver's stack, and so the largest that a limit can ask for; only touched pages are memory.
@@ -88,6 +89,9 @@ class Thread:
     # The lowest address of the thread's native stack, and how much above it is left to Python.
     native_stack: u64
     native_margin: u64
+    # The fiber that the thread runs, read by the pacemaker, and its part in running fibers.
+    fiber: ptr[Fiber]
+    worker: ptr[Worker]
 
 
 thread_key = static(u32, name="thread_key")
@@ -187,6 +191,7 @@ def thread_ended(record: ptr[void]) -> None:
     if thread.driver is not None:
         drop_stack(thread.driver)
     thread.task = thread.driver
+    atomic_store(addressof(thread.fiber), cast(ptr[Fiber], 0), "relaxed")
     atomic_store(addressof(thread.running), u32(0), "release")
     atomic_store(addressof(thread.used), u32(0), "release")
 

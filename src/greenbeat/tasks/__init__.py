@@ -1,1 +1,1 @@
-"""Tasks: stacks of their own, and what runs on them."""
+"""Green tasks: stacks and their cache, the switch between them, workers, waiting, channels, timers."""

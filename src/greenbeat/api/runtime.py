@@ -1,0 +1,131 @@
+"""`greenbeat.Runtime`: the threads that run tasks.
+
+    with gb.Runtime(workers=2):
+        task = gb.spawn(kernel, 1)
+
+Without one, a runtime with a worker per processor is made when the first task is spawned. Workers are threads of
+Python's inside native code, without the GIL; they sleep when there is nothing to run.
+"""
+
+import atexit
+import contextlib
+import os
+import threading
+from types import TracebackType
+
+from greenbeat.api.bridge import native
+from greenbeat.api.checks import described, shown
+
+MOST_WORKERS = 128
+
+_guard = threading.RLock()
+_current: "Runtime | None" = None
+# Whether the current one was made by hand, not on first use.
+_chosen = False
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class Runtime:
+    """Workers that run tasks; there is one runtime at a time.
+
+    Args:
+        workers: how many threads; by default as many as this process may use processors.
+        pin: bind each worker to a processor of its own, where the system can.
+
+    Raises:
+        ValueError: the number is not from 1 to 128.
+        RuntimeError: there is a runtime that was made by hand and is still open.
+    """
+
+    def __init__(self, workers: int | None = None, *, pin: bool = False) -> None:
+        if workers is None:
+            workers = min(processors(), MOST_WORKERS)
+        if not isinstance(workers, int) or isinstance(workers, bool):
+            raise TypeError(f"workers is a number of threads, not {described(workers)}")
+        if not 1 <= workers <= MOST_WORKERS:
+            raise ValueError(f"workers must be from 1 to {MOST_WORKERS}: {shown(workers)}")
+        self.workers, self.pin = workers, pin
+        self._threads: list[threading.Thread] = []
+        self._open = False
+        self._start(chosen=True)
+
+    def _start(self, *, chosen: bool) -> None:
+        global _current, _chosen
+        with _guard:
+            if _current is not None:
+                if _chosen:
+                    raise RuntimeError("there is a runtime already: close it first, or make it in a `with` block")
+                _current.close()
+            native.stop_pool(0)
+            self._open = True
+            _current, _chosen = self, chosen
+            places = sorted(os.sched_getaffinity(0)) if self.pin and hasattr(os, "sched_getaffinity") else []
+            for number in range(self.workers):
+                place = places[number % len(places)] if places else None
+                thread = threading.Thread(target=_work, args=(place,), name=f"greenbeat worker {number}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def close(self) -> None:
+        """Cancel what the workers run, and end them. Tasks that have not begun never will, unless a runtime is made."""
+        global _current
+        with _guard:
+            if not self._open:
+                return
+            self._open = False
+            if _current is self:
+                _current = None
+            native.stop_pool(1)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._threads.clear()
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<greenbeat.Runtime of {self.workers} workers{'' if self._open else ', closed'}>"
+
+
+def _work(place: int | None) -> None:
+    if place is not None:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(threading.get_native_id(), {place})
+    native.work_in_pool()
+
+
+def ensure_runtime() -> None:
+    """Make the default runtime, if there is none."""
+    if _current is None:
+        with _guard:
+            if _current is None:
+                made = Runtime.__new__(Runtime)
+                made.workers, made.pin, made._threads = min(processors(), MOST_WORKERS), False, []
+                made._start(chosen=False)
+
+
+def _close_at_exit() -> None:
+    if _current is not None:
+        _current.close()
+
+
+def _forget_in_child() -> None:
+    global _current, _chosen, _guard
+    _current, _chosen, _guard = None, False, threading.RLock()
+
+
+atexit.register(_close_at_exit)
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,392 @@
+"""`greenbeat.Task`, `spawn`, `gather` and `TaskGroup`: work that runs beside what spawned it.
+
+task = gb.spawn(kernel, 1, 2)
+task.join()                       # in a thread; or `await task`
+
+with gb.TaskGroup() as group:     # or `async with`: nothing outlives the block
+group.spawn(kernel, 1)
+group.spawn(kernel, 2)
+"""
+
+import asyncio
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterable
+from types import TracebackType
+from typing import Any, Protocol
+
+from greenbeat.api.bridge import native
+from greenbeat.api.checks import described
+from greenbeat.api.loops import TIMED_OUT, new_native_bridge, this_loop
+from greenbeat.api.runtime import ensure_runtime
+from greenbeat.errors import Cancelled
+
+
+class Work(Protocol):
+    """What a task runs: how it begins, and what it came to."""
+
+    name: str
+
+    def begin(self) -> int:
+        """The address of a fiber with its arguments in place, held by the caller. Raises what is wrong with them."""
+
+    def finish(self, fiber: int) -> Any:
+        """The result of a fiber that has ended; raises what ended it."""
+
+
+_kinds: list[tuple[type, Callable[[Any, tuple[Any, ...]], Work]]] = []
+
+
+def spawnable(kind: type, make: Callable[[Any, tuple[Any, ...]], Work]) -> None:
+    """Let objects of a type be spawned: `make(object, arguments)` gives the work."""
+    _kinds.append((kind, make))
+
+
+def work_of(function: Any, arguments: tuple[Any, ...]) -> Work:
+    """The work of calling something.
+
+    Raises:
+        TypeError: it is nothing that runs as a task.
+    """
+    for kind, make in _kinds:
+        if isinstance(function, kind):
+            return make(function, arguments)
+    raise TypeError(
+        f"spawn takes a kernel, a guest's function or a resumable call, not {described(function)}: "
+        "an ordinary Python function becomes a kernel by @greenbeat.kernel"
+    )
+
+
+def deadline_of(timeout: float | None) -> int:
+    """A timeout in seconds as a time of the monotonic clock in nanoseconds; 0 for None.
+
+    Raises:
+        TypeError, ValueError: it is no number of seconds.
+    """
+    if timeout is None:
+        return 0
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool):
+        raise TypeError(f"a timeout is a number of seconds or None, not {described(timeout)}")
+    if not timeout >= 0:
+        raise ValueError(f"a timeout is at least 0 seconds: {timeout!r}")
+    return min(time.monotonic_ns() + int(min(timeout, 1e9) * 1e9), (1 << 64) - 1)
+
+
+_PENDING = object()
+
+
+class Task:
+    """Something that runs beside what spawned it; made by `spawn`.
+
+    Attributes:
+        name: what it runs.
+    """
+
+    __slots__ = ("__weakref__", "_error", "_fiber", "_guard", "_result", "_spawned", "_work", "name")
+
+    def __init__(self, work: Work, depth: int = 1) -> None:
+        frame = sys._getframe(depth)
+        self._spawned = (frame.f_code, frame.f_lineno)
+        self._work: Work | None = work
+        self.name = work.name
+        self._result: Any = _PENDING
+        self._error: BaseException | None = None
+        self._guard = threading.Lock()
+        ensure_runtime()
+        self._fiber: int = work.begin()
+        native.start_task(self._fiber)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended: finished, failed, or cancelled."""
+        return self._result is not _PENDING or native.task_ended(self._fiber)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it has ended because it was cancelled."""
+        return self.done and isinstance(self._outcome()[1], Cancelled)
+
+    def join(self, timeout: float | None = None) -> Any:
+        """Wait in this thread until it has ended; what it returned.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Raises:
+            TimeoutError: it has not ended by then; it runs on.
+            Cancelled: it was cancelled.
+            Exception: what ended it, with a note that tells where it was spawned.
+        """
+        if not self.done and native.join_task(self._fiber, deadline_of(timeout)) == TIMED_OUT:
+            raise TimeoutError(f"{self!r} has not ended within {timeout} s")
+        return self.result()
+
+    def result(self) -> Any:
+        """What it returned.
+
+        Raises:
+            RuntimeError: it has not ended.
+            Cancelled, Exception: as `join`.
+        """
+        result, error = self._outcome()
+        if error is not None:
+            raise error
+        return result
+
+    def exception(self) -> BaseException | None:
+        """What ended it, or None if it has finished.
+
+        Raises:
+            RuntimeError: it has not ended.
+        """
+        return self._outcome()[1]
+
+    def cancel(self) -> None:
+        """Let it end, raising `Cancelled`: at once if it waits, else at its next look at the beat."""
+        if not self.done:
+            native.cancel_task(self._fiber)
+
+    def _outcome(self) -> tuple[Any, BaseException | None]:
+        if self._result is _PENDING:
+            if not self.done:
+                raise RuntimeError(f"{self!r} has not ended: join it first")
+            with self._guard:
+                if self._result is _PENDING:
+                    self._collect()
+        return self._result, self._error
+
+    def _collect(self) -> None:
+        work, self._work = self._work, None
+        assert work is not None
+        result = None
+        try:
+            result = work.finish(self._fiber)
+        except BaseException as error:
+            code, line = self._spawned
+            error.add_note(f"in a task that was spawned by {code.co_qualname} at {code.co_filename}:{line}")
+            self._error = error
+        self._result = result
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.done:
+            bridge = this_loop()
+            pending = native.pend_end(bridge.address, self._fiber, 0)
+            try:
+                yield from bridge.expect(pending, lambda address: native.finish_pending(address, None)).__await__()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.result()
+
+    def __del__(self) -> None:
+        fiber = getattr(self, "_fiber", 0)
+        if fiber:
+            native.forget_task(fiber)
+
+    def __repr__(self) -> str:
+        if not self.done:
+            state = "running"
+        else:
+            error = self._outcome()[1]
+            state = "finished" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
+        return f"<greenbeat.Task {self.name}, {state}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a greenbeat.Task cannot be pickled or copied")
+
+
+def spawn(function: Any, /, *arguments: Any) -> Task:
+    """Let a kernel, a guest's function or a resumable call run beside the caller.
+
+    Raises:
+        TypeError, ValueError: it cannot be spawned, or an argument does not fit.
+    """
+    return Task(work_of(function, arguments), 2)
+
+
+def _checked(task: Any) -> Task:
+    if not isinstance(task, Task):
+        raise TypeError(f"a task is needed here, not {described(task)}: spawn(...) makes one")
+    return task
+
+
+class _Crowd:
+    """Tasks that a thread waits for together; told one by one as they end."""
+
+    def __init__(self) -> None:
+        self._bridge = new_native_bridge(-1)
+        self._pending: dict[int, Task] = {}
+        weakref.finalize(self, native.free_bridge, self._bridge)
+
+    def add(self, task: Task) -> None:
+        """Wait for one more."""
+        address = native.pend_end(self._bridge, task._fiber, 0)
+        if not address:
+            raise MemoryError("no memory to wait with")
+        self._pending[address] = task
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def next(self) -> Task:
+        """The next that has ended; may raise what a signal's handler raises."""
+        while not (address := native.take_done(self._bridge)):
+            native.sleep_at_bridge(self._bridge, 0)
+        native.finish_pending(address, None)
+        return self._pending.pop(address)
+
+    def cancel(self) -> None:
+        """Cancel all that have not ended."""
+        for task in self._pending.values():
+            task.cancel()
+
+    def end(self) -> list[Task]:
+        """Cancel all, and wait until they have ended; a second interrupt does not shorten that."""
+        self.cancel()
+        ended, interrupted = [], None
+        while self._pending:
+            try:
+                ended.append(self.next())
+            except BaseException as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
+        return ended
+
+
+def gather(*tasks: Task) -> list[Any]:
+    """Wait in this thread for all tasks; their results, in order.
+
+    The first that fails cancels the others, and its exception is raised when all have ended. In asyncio, use
+    `asyncio.gather`.
+    """
+    crowd = _Crowd()
+    for task in dict.fromkeys(map(_checked, tasks)):
+        crowd.add(task)
+    failed: BaseException | None = None
+    try:
+        while len(crowd):
+            failed = crowd.next().exception()
+            if failed is not None:
+                break
+    finally:
+        crowd.end()
+    if failed is not None:
+        raise failed
+    return [task.result() for task in tasks]
+
+
+class TaskGroup:
+    """Tasks that do not outlive a block, a `with` or an `async with`.
+
+    The first one that fails, or an exception in the block, cancels the others. What failed is raised at the block's
+    end as an `ExceptionGroup`, when all have ended.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: list[Task] = []
+        self._entered = self._left = False
+        self._crowd: _Crowd | None = None
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._owner: asyncio.Task[Any] | None = None
+        self._failed = False
+
+    def spawn(self, function: Any, /, *arguments: Any) -> Task:
+        """Spawn a task of this group.
+
+        Raises:
+            RuntimeError: the block has not begun, or is over.
+            TypeError, ValueError: as `greenbeat.spawn`.
+        """
+        if not self._entered or self._left:
+            raise RuntimeError("a TaskGroup spawns inside of its `with` block")
+        task = Task(work_of(function, arguments), 2)
+        self._tasks.append(task)
+        if self._crowd is not None:
+            self._crowd.add(task)
+        else:
+            waiting = asyncio.ensure_future(_ended(task))
+            self._waiting.add(waiting)
+            waiting.add_done_callback(self._one_ended)
+        return task
+
+    def _enter(self) -> None:
+        if self._entered:
+            raise RuntimeError("a TaskGroup is used for one block")
+        self._entered = True
+
+    def __enter__(self) -> "TaskGroup":
+        self._enter()
+        self._crowd = _Crowd()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._crowd is not None
+        failed: list[BaseException] = []
+        try:
+            while error is None and not failed and len(self._crowd):
+                failed += _failures([self._crowd.next()])
+        finally:
+            self._left = True
+            failed += _failures(self._crowd.end())
+        self._raise(error, failed)
+
+    async def __aenter__(self) -> "TaskGroup":
+        self._enter()
+        self._owner = asyncio.current_task()
+        return self
+
+    def _one_ended(self, waiting: "asyncio.Future[Any]") -> None:
+        self._waiting.discard(waiting)
+        if not waiting.cancelled() and waiting.result() and not self._failed:
+            self._failed = True
+            for task in self._tasks:
+                task.cancel()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        interrupted: BaseException | None = None
+        if error is not None:
+            self._cancel_all()
+        while self._waiting:
+            try:
+                await asyncio.wait(list(self._waiting))
+            except asyncio.CancelledError as problem:
+                interrupted = problem
+                self._cancel_all()
+        self._left = True
+        if interrupted is not None and error is None:
+            raise interrupted
+        self._raise(error, _failures(self._tasks))
+
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _raise(self, error: BaseException | None, failed: Iterable[BaseException]) -> None:
+        """What the block ends with; what the block itself raised goes first."""
+        errors = list(failed)
+        if errors and (error is None or isinstance(error, Exception)):
+            if error is not None:
+                errors.insert(0, error)
+            raise BaseExceptionGroup("tasks of a group failed", errors) from None
+
+
+async def _ended(task: Task) -> bool:
+    """Wait for a task; whether it has failed."""
+    if not task.done:
+        bridge = this_loop()
+        pending = native.pend_end(bridge.address, task._fiber, 0)
+        await bridge.expect(pending, lambda address: native.finish_pending(address, None))
+    return task.exception() is not None
+
+
+def _failures(tasks: Iterable[Task]) -> list[BaseException]:
+    """What tasks that have ended failed with, other than by being cancelled."""
+    errors = (task.exception() for task in tasks)
+    return [error for error in errors if error is not None and not isinstance(error, Cancelled)]

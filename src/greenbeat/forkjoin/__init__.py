@@ -1,0 +1,1 @@
+"""Fork-join on the heartbeat: records of forks, tokens, promotion, joining."""

@@ -1,0 +1,210 @@
+"""Running fibers.
+
+    pool worker:  work ──▶ find ──▶ run_fiber ─┐       driver:  run_on_fiber ──▶ run_fiber(root)
+                   ▲        │ nothing: sleep   │                    │ root parked: give up the GIL,
+                   └────────┴──────────────────┘                    │ help like a worker until it has ended
+                                                                    ▼
+`run_fiber` switches to a fiber's stack; the fiber comes back when it has ended, parked, yielded, or wants something
+called on the thread's own stack, as anything of Python must be.
+"""
+
+from greenbeat.native import (
+    addressof,
+    atomic_load,
+    atomic_store,
+    atomic_update,
+    cast,
+    compare_exchange,
+    fence,
+    inline,
+    native,
+    ptr,
+    u32,
+    u64,
+)
+from greenbeat.runtime.pacemaker import begin_running, end_running
+from greenbeat.runtime.tasks import Thread
+from greenbeat.tasks.layout import (
+    CALLING,
+    PARKED,
+    PREPARING,
+    WAITING,
+    YIELDED,
+    Fiber,
+    Worker,
+)
+from greenbeat.tasks.locks import lock, sched_yield, sleep_while, unlock, wake_sleepers
+from greenbeat.tasks.pool import (
+    ASLEEP,
+    AWAKE,
+    TO_SEARCH,
+    anything_ready,
+    fall_asleep,
+    find_local,
+    pool,
+    push_shared,
+    steal_from_others,
+    stop_searching,
+    take_from_sleepers,
+    wake_one,
+)
+from greenbeat.tasks.stacks import release_fiber
+from greenbeat.tasks.switch import switch
+from greenbeat.tasks.waiting import dequeue, wake
+
+
+@inline
+def has_ended(fiber: ptr[Fiber]) -> bool:
+    """Whether a fiber has left its stack for good."""
+    return atomic_load(addressof(fiber.ended), "acquire") != 0
+
+
+@native
+def drop_reference(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
+    """One who looks at a fiber less; the last one gives it back."""
+    if (
+        atomic_load(addressof(fiber.references), "acquire") == 1
+        or atomic_update("sub", addressof(fiber.references), u32(1), "acq_rel") == 1
+    ):
+        release_fiber(worker, fiber)
+
+
+@native(noinline=True)
+def tell_end(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
+    """Wake who waits for a fiber's end."""
+    lock(addressof(fiber.guard))
+    atomic_store(addressof(fiber.ended), u32(1), "seq_cst")
+    waiter = dequeue(fiber.joiners)
+    while waiter is not None:
+        # Its owner is gone only after it has had the lock.
+        wake(worker, waiter.wait, waiter.number)
+        waiter = dequeue(fiber.joiners)
+    unlock(addressof(fiber.guard))
+
+
+@native(noinline=True)
+def forget_children(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
+    """A fiber has ended without having joined what it spawned: nobody can any more."""
+    child = fiber.children
+    fiber.children = None
+    while child is not None:
+        following = child.sibling
+        drop_reference(worker, child)
+        child = following
+
+
+@native
+def end_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
+    """A fiber has left its stack for good."""
+    if fiber.children is not None:
+        forget_children(worker, fiber)
+    driver = fiber.driver
+    if driver is not None:
+        # The driver gives it back, perhaps as soon as it sees this.
+        atomic_store(addressof(fiber.ended), u32(1), "release")
+        if driver != worker:
+            wake_driver(driver)
+        return
+    if atomic_load(addressof(fiber.references), "acquire") != 1:
+        tell_end(worker, fiber)
+    drop_reference(worker, fiber)
+
+
+@native
+def wake_driver(driver: ptr[Worker]) -> None:
+    """Make a driver that sleeps look at its root; one that runs something looks at its next beat."""
+    fence("seq_cst")
+    if take_from_sleepers(driver):
+        wake_sleepers(addressof(driver.asleep))
+
+
+@native(attributes="noredzone", noinline=True)
+def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
+    """Run a fiber until it has ended, parked or yielded."""
+    thread = cast(ptr[Thread], worker.thread)
+    while True:
+        worker.current = fiber
+        fiber.worker = worker
+        if thread is not None:
+            thread.calls += 1
+            atomic_store(addressof(thread.fiber), fiber, "relaxed")
+        switch(addressof(worker.scheduler), fiber.stack_pointer, fiber)
+        action = worker.action
+        if action == CALLING:
+            worker.call(fiber, worker.argument)
+            continue
+        worker.current = None
+        if action == PARKED:
+            held = worker.unlock
+            if held is not None:
+                unlock(held)
+                return
+            wait = fiber.wait
+            if compare_exchange(addressof(wait.state), u64(PREPARING), u64(WAITING), "acq_rel") == PREPARING:
+                return
+            # It was woken already.
+            continue
+        if action == YIELDED:
+            push_shared(fiber)
+            return
+        end_fiber(worker, fiber)
+        return
+
+
+@native
+def find(worker: ptr[Worker]) -> ptr[Fiber]:
+    """Something to run, or null."""
+    fiber = find_local(worker)
+    if fiber is None:
+        fiber = steal_from_others(worker)
+    return fiber
+
+
+# How a rest ended.
+WOKEN, SEARCHING, INTERRUPTED = 0, 1, 2
+
+
+@native
+def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
+    """Sleep until there may be something to run, or the root has ended, or a signal has arrived."""
+    thread = cast(ptr[Thread], worker.thread)
+    result = u32(WOKEN)
+    end_running(thread)
+    fall_asleep(worker)
+    if anything_ready() or pool.stopping != 0 or (root is not None and has_ended(root)):
+        take_from_sleepers(worker)
+    else:
+        sleep_while(addressof(worker.asleep), ASLEEP, 0)
+        if atomic_load(addressof(worker.asleep), "acquire") == ASLEEP and take_from_sleepers(worker):
+            result = u32(INTERRUPTED)
+    # If somebody else took it out, its word changes any moment.
+    while atomic_load(addressof(worker.asleep), "acquire") == ASLEEP:
+        sched_yield()
+    if atomic_load(addressof(worker.asleep), "acquire") == TO_SEARCH:
+        result = u32(SEARCHING)
+    worker.asleep = AWAKE
+    begin_running(thread)
+    return result
+
+
+@native
+def work(worker: ptr[Worker]) -> None:
+    """The life of a worker of the pool. The GIL is not held."""
+    searching = False
+    begin_running(cast(ptr[Thread], worker.thread))
+    while True:
+        fiber = find(worker)
+        if fiber is not None:
+            if searching:
+                searching = False
+                stop_searching()
+                wake_one()
+            run_fiber(worker, fiber)
+            continue
+        if searching:
+            searching = False
+            stop_searching()
+        if atomic_load(addressof(pool.stopping), "acquire") != 0:
+            break
+        searching = rest(worker, cast(ptr[Fiber], 0)) == SEARCHING
+    end_running(cast(ptr[Thread], worker.thread))

@@ -1,0 +1,223 @@
+"""Spawning and joining, from fibers and from threads; the services that kernels reach through their fiber.
+
+A handle that kernels hold is a fiber's address with its generation in the bits that addresses do not use, so that a
+task that was joined already, whose stack serves somebody else by now, is told from one that was not.
+
+    63          48 47                              6 5        0
+    │ generation  │ address / 64                    │ generation│
+"""
+
+from greenbeat.native import addressof, cast, function, inline, native, ptr, stack, u32, u64, void
+from greenbeat.runtime.system import now
+from greenbeat.tasks.beat import abandon, cancel, fail_service, leave
+from greenbeat.tasks.channels import Channel, close_channel, fiber_receive, fiber_send
+from greenbeat.tasks.layout import (
+    BAD_HANDLE,
+    BY_CANCEL,
+    CANCELLED,
+    FINISHED,
+    NO_ROOM,
+    PREPARING,
+    SPAWNED,
+    WAITING,
+    YIELDED,
+    Fiber,
+    Waiter,
+)
+from greenbeat.tasks.locks import lock, unlock
+from greenbeat.tasks.pool import make_ready
+from greenbeat.tasks.scheduler import drop_reference, has_ended
+from greenbeat.tasks.stacks import new_fiber, services
+from greenbeat.tasks.timers import add_timer, remove_timer
+from greenbeat.tasks.waiting import begin, enqueue, park, reason_of, remove
+
+LOW_BITS = 6
+LOW = (1 << LOW_BITS) - 1
+HIGH_SHIFT = 48
+ADDRESS = ((1 << HIGH_SHIFT) - 1) & ~LOW
+
+
+@inline
+def handle_of(fiber: ptr[Fiber]) -> u64:
+    """A handle of this use of a fiber."""
+    generation = u64(fiber.generation)
+    return cast(u64, fiber) | (generation & LOW) | (generation >> LOW_BITS) << HIGH_SHIFT
+
+
+@native(noinline=True)
+def spawn_service(fiber: ptr[Fiber], thunk: ptr[void], words: u64) -> ptr[Fiber]:
+    """A fiber for a task of a kernel's."""
+    entry = cast(function[[ptr[Fiber]], None], thunk)
+    made = new_fiber(fiber.worker, SPAWNED, entry, words, 1)
+    if made is None:
+        abandon(fiber, NO_ROOM)
+    return made
+
+
+@inline
+def adopt(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """Let a task be one of those that a fiber has yet to join."""
+    made.parent = fiber
+    made.elder = None
+    made.sibling = fiber.children
+    if fiber.children is not None:
+        fiber.children.elder = made
+    fiber.children = made
+
+
+@native
+def let_go(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """A task was joined."""
+    if made.elder is not None:
+        made.elder.sibling = made.sibling
+    else:
+        fiber.children = made.sibling
+    if made.sibling is not None:
+        made.sibling.elder = made.elder
+    made.parent = None
+    drop_reference(fiber.worker, made)
+
+
+@native(noinline=True)
+def start_service(fiber: ptr[Fiber], made: ptr[Fiber], detached: u64) -> u64:
+    """Let a task begin; its handle."""
+    if detached == 0:
+        made.references = 2
+        adopt(fiber, made)
+    handle = handle_of(made)
+    make_ready(fiber.worker, made)
+    return handle
+
+
+@native
+def child_of(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
+    """The task that a handle names; does not return if it was joined before, or is another fiber's to join."""
+    made = cast(ptr[Fiber], handle & ADDRESS)
+    if handle == 0 or made.parent != fiber or handle_of(made) != handle:
+        abandon(fiber, BAD_HANDLE)
+    return made
+
+
+@native(noinline=True)
+def await_other(fiber: ptr[Fiber], made: ptr[Fiber], may_end: bool) -> u32:
+    """Park until another fiber has ended, or this one is cancelled; the wait's reason.
+
+    A fiber that has been cancelled already waits only without `may_end`.
+    """
+    wait = fiber.wait
+    waiter = stack(Waiter)
+    waiter.wait = wait
+    waiter.number = 0
+    wait.deadline = 0
+    lock(addressof(made.guard))
+    if made.ended != 0:
+        unlock(addressof(made.guard))
+        return 0
+    begin(wait, WAITING)
+    if may_end and fiber.cancelled != 0:
+        unlock(addressof(made.guard))
+        return BY_CANCEL
+    enqueue(made.joiners, waiter)
+    park(fiber, addressof(made.guard))
+    # Who woke us had the lock, and may have it still: our place must stay until it has not.
+    lock(addressof(made.guard))
+    remove(made.joiners, waiter)
+    unlock(addressof(made.guard))
+    return reason_of(wait)
+
+
+@native(noinline=True)
+def await_end(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """Park until another fiber has ended; does not return if this one is cancelled."""
+    if await_other(fiber, made, True) == BY_CANCEL:
+        abandon(fiber, CANCELLED)
+
+
+@native(cold=True)
+def fail_as(fiber: ptr[Fiber], other: ptr[Fiber]) -> None:
+    """End a fiber for the reason that ended another one; does not return."""
+    fiber.failure = other.failure
+    fiber.words[0] = other.words[0]
+    fiber.words[1] = other.words[1]
+    abandon(fiber, other.status)
+
+
+@native(noinline=True)
+def join_service(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
+    """Wait for a task; its failure is this one's too."""
+    made = child_of(fiber, handle)
+    if not has_ended(made):
+        await_end(fiber, made)
+    if made.status != FINISHED:
+        fail_as(fiber, made)
+    return made
+
+
+@native(noinline=True)
+def forget_service(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """A task's result has been used."""
+    let_go(fiber, made)
+
+
+@native(noinline=True)
+def cancel_service(fiber: ptr[Fiber], handle: u64) -> None:
+    """Cancel a task."""
+    cancel(child_of(fiber, handle))
+
+
+@native
+def send_service(fiber: ptr[Fiber], channel: ptr[void], words: ptr[u64], deadline: u64) -> u32:
+    """Send a value."""
+    return fiber_send(fiber, cast(ptr[Channel], channel), words, deadline)
+
+
+@native
+def receive_service(fiber: ptr[Fiber], channel: ptr[void], words: ptr[u64], deadline: u64) -> u32:
+    """Receive a value."""
+    return fiber_receive(fiber, cast(ptr[Channel], channel), words, deadline)
+
+
+@native
+def close_service(fiber: ptr[Fiber], channel: ptr[void]) -> None:
+    """Close a channel."""
+    close_channel(cast(ptr[Channel], channel))
+
+
+@native(noinline=True)
+def sleep_service(fiber: ptr[Fiber], nanoseconds: u64) -> None:
+    """Wait for a time."""
+    wait = fiber.wait
+    begin(wait, PREPARING)
+    if fiber.cancelled != 0:
+        abandon(fiber, CANCELLED)
+    wait.deadline = now() + nanoseconds
+    if not add_timer(wait):
+        abandon(fiber, NO_ROOM)
+    park(fiber, cast(ptr[u32], 0))
+    remove_timer(wait)
+    if reason_of(wait) == BY_CANCEL:
+        abandon(fiber, CANCELLED)
+
+
+@native(noinline=True)
+def give_way_service(fiber: ptr[Fiber]) -> None:
+    """Let others that are ready run first."""
+    leave(fiber, YIELDED)
+    if fiber.cancelled != 0:
+        abandon(fiber, CANCELLED)
+
+
+@native
+def prepare_services() -> None:
+    """Fill in the table that kernels call through."""
+    services.fail = fail_service
+    services.spawn = spawn_service
+    services.start = start_service
+    services.join = join_service
+    services.forget = forget_service
+    services.cancel = cancel_service
+    services.send = send_service
+    services.receive = receive_service
+    services.close = close_service
+    services.sleep = sleep_service
+    services.give_way = give_way_service

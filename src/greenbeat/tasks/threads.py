@@ -1,0 +1,396 @@
+"""Threads of Python as workers: those of the pool, and those that call fibers or wait for them.
+
+A call from Python runs on the calling thread, on a fiber's stack, with the GIL until its first beat. If the fiber
+parks, the thread gives up the GIL and helps: it runs whatever is ready until its own fiber has ended.
+"""
+
+from greenbeat.native import (
+    addressof,
+    atomic_load,
+    atomic_store,
+    cast,
+    export,
+    function,
+    inline,
+    native,
+    ptr,
+    sizeof,
+    stack,
+    u32,
+    u64,
+    unlikely,
+    void,
+)
+from greenbeat.runtime.arena import calloc
+from greenbeat.runtime.hooks import put_exception
+from greenbeat.runtime.pacemaker import begin_running, next_alarm
+from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
+from greenbeat.runtime.system import LINUX, now, pthread_sigmask
+from greenbeat.runtime.tasks import Thread, this_thread
+from greenbeat.tasks.beat import cancel, check_signals, give_up_gil, take_gil
+from greenbeat.tasks.channels import (
+    OK,
+    WOULD_WAIT,
+    Channel,
+    outcome,
+    try_receive,
+    try_send,
+)
+from greenbeat.tasks.deque import has_fibers, pop
+from greenbeat.tasks.layout import (
+    BY_CANCEL,
+    BY_TIME,
+    CLASSES,
+    IDLE,
+    SPAWNED,
+    WAITING,
+    Fiber,
+    Queue,
+    Wait,
+    Waiter,
+    Worker,
+)
+from greenbeat.tasks.locks import lock, sched_yield, sleep_while, unlock, wake_sleepers
+from greenbeat.tasks.pool import (
+    AWAKE,
+    pool,
+    prepare_barrier,
+    push_shared,
+    register_worker,
+    share_following,
+    stop_searching,
+    wake_one,
+)
+from greenbeat.tasks.scheduler import INTERRUPTED, SEARCHING, drop_reference, find, has_ended, rest, run_fiber, work
+from greenbeat.tasks.spawning import prepare_services
+from greenbeat.tasks.stacks import depots, new_fiber
+from greenbeat.tasks.timers import prepare_timers, timers
+from greenbeat.tasks.waiting import begin, enqueue, fire, reason_of, remove
+
+# What an instruction raises must not be blocked: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+FAULTS = sum(1 << (number - 1) for number in (4, 5, 7 if LINUX else 10, 8, 11))
+BLOCK_SIGNALS, SET_SIGNALS = (0, 2) if LINUX else (1, 3)
+# What a call from Python comes to besides the statuses of fibers: an exception is set.
+RAISED = 100
+
+
+@native(noinline=True)
+def new_worker(thread: ptr[Thread]) -> ptr[Worker]:
+    """Give a thread its part in running fibers; null when there is no memory."""
+    worker = cast(ptr[Worker], calloc(1, sizeof(Worker)))
+    if worker is not None:
+        worker.thread = cast(ptr[void], thread)
+        register_worker(worker)
+        thread.worker = worker
+    return worker
+
+
+@inline
+def worker_of(thread: ptr[Thread]) -> ptr[Worker]:
+    """A thread's worker; null when there is no memory."""
+    worker = thread.worker
+    if unlikely(worker is None):
+        worker = new_worker(thread)
+    return worker
+
+
+@native
+def this_worker() -> ptr[Worker]:
+    """The calling thread's worker; null when there is no memory."""
+    thread = this_thread()
+    return worker_of(thread) if thread is not None else cast(ptr[Worker], 0)
+
+
+@export
+def prepare_tasks() -> None:
+    """Make ready what tasks need; once."""
+    prepare_barrier()
+    prepare_services()
+    prepare_timers()
+
+
+# ---------------------------------------------------------------- the pool
+
+
+@export
+def work_in_pool() -> bool:
+    """Be a worker of the pool until it stops; for a thread of Python's. False when there is no memory."""
+    worker = this_worker()
+    if worker is None:
+        return False
+    # Signals are for the threads that Python knows how to interrupt.
+    everything = stack(u64, 16)
+    before = stack(u64, 16)
+    for i in range(16):
+        everything[i] = ~u64(0)
+    everything[0] = ~u64(FAULTS)
+    pthread_sigmask(BLOCK_SIGNALS, everything, before)
+    give_up_gil(worker)
+    work(worker)
+    take_gil(worker)
+    pthread_sigmask(SET_SIGNALS, before, None)
+    return True
+
+
+@export
+def stop_pool(stopping: u32) -> None:
+    """Let the pool's workers end, and cancel what they run; or, with 0, let new ones begin."""
+    atomic_store(addressof(pool.stopping), stopping, "seq_cst")
+    if stopping != 0:
+        lock(addressof(pool.guard))
+        worker = pool.sleepers
+        while worker is not None:
+            following = worker.next
+            atomic_store(addressof(worker.asleep), u32(AWAKE), "release")
+            wake_sleepers(addressof(worker.asleep))
+            worker = following
+        pool.sleepers = None
+        atomic_store(addressof(pool.sleeping), u32(0), "relaxed")
+        unlock(addressof(pool.guard))
+
+
+@export
+def forget_pool() -> None:
+    """In a forked child: workers, fibers and waits of the parent's do not exist. Their stacks are not used again."""
+    pool.guard = 0
+    pool.first = None
+    pool.last = None
+    pool.count = 0
+    pool.sleepers = None
+    pool.sleeping = 0
+    pool.searching = 0
+    pool.stopping = 0
+    pool.worker_count = 0
+    timers.guard = 0
+    timers.count = 0
+    next_alarm[0] = 0
+    for i in range(u32(CLASSES)):
+        depots[i].guard = 0
+    thread = this_thread()
+    if thread is not None:
+        thread.worker = None
+        thread.fiber = None
+
+
+# ---------------------------------------------------------------- calls
+
+
+@native(noinline=True)
+def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
+    """The fiber that a thread of Python's has called is parked, or runs elsewhere: help until it has ended."""
+    give_up_gil(worker)
+    searching = False
+    while not has_ended(root):
+        fiber = find(worker)
+        if fiber is not None:
+            if searching:
+                searching = False
+                stop_searching()
+                wake_one()
+            run_fiber(worker, fiber)
+            continue
+        if searching:
+            stop_searching()
+        how = rest(worker, root)
+        searching = how == SEARCHING
+        if how == INTERRUPTED:
+            take_gil(worker)
+            check_signals(worker)
+            give_up_gil(worker)
+    if searching:
+        stop_searching()
+
+
+@native(noinline=True)
+def share_all(worker: ptr[Worker]) -> None:
+    """The thread goes back to Python: what it has made ready is for others to run."""
+    share_following(worker)
+    while True:
+        fiber = pop(worker)
+        if fiber is None:
+            break
+        push_shared(fiber)
+
+
+@native(shared=True)
+def run_on_fiber(thread: ptr[Thread], worker: ptr[Worker], fiber: ptr[Fiber]) -> u32:
+    """Run a new fiber to its end; its status, or RAISED with an exception set. The caller gives the fiber back."""
+    outer = worker.root
+    outer_fiber = thread.fiber
+    running = thread.running
+    current = worker.current
+    scheduler = worker.scheduler
+    worker.root = fiber
+    fiber.driver = worker
+    begin_running(thread)
+    run_fiber(worker, fiber)
+    if unlikely(not has_ended(fiber)):
+        wait_for_root(worker, fiber)
+    thread.running = running
+    thread.fiber = outer_fiber
+    worker.root = outer
+    worker.current = current
+    worker.scheduler = scheduler
+    if unlikely(worker.python is not None):
+        take_gil(worker)
+    if unlikely(worker.following is not None) or unlikely(has_fibers(worker)):
+        share_all(worker)
+    if unlikely(worker.exception is not None):
+        exception = worker.exception
+        worker.exception = None
+        put_exception(cast(ptr[Object], exception))
+        return RAISED
+    return fiber.status
+
+
+# ---------------------------------------------------------------- tasks, from Python
+
+
+@export
+def new_task(entry: ptr[void], words: u64) -> ptr[Fiber]:
+    """A fiber for a task, held by the caller; null when there is no memory."""
+    worker = this_worker()
+    if worker is None:
+        return cast(ptr[Fiber], 0)
+    return new_fiber(worker, SPAWNED, cast(function[[ptr[Fiber]], None], entry), words, 2)
+
+
+@export
+def start_task(fiber: ptr[Fiber]) -> None:
+    """Let a task begin."""
+    push_shared(fiber)
+
+
+@export
+def forget_task(fiber: ptr[Fiber]) -> None:
+    """The caller holds a task no longer."""
+    worker = this_worker()
+    if worker is not None:
+        drop_reference(worker, fiber)
+
+
+@export
+def cancel_task(fiber: ptr[Fiber]) -> None:
+    """Let a task end at its next poll, or now if it waits."""
+    cancel(fiber)
+
+
+@export
+def task_ended(fiber: ptr[Fiber]) -> bool:
+    """Whether a task has ended."""
+    return has_ended(fiber)
+
+
+@native
+def sleep_on(signal: ptr[u32], deadline: u64) -> bool:
+    """Sleep without the GIL until a word is set, or a deadline (0: none); False with an exception set."""
+    good = True
+    state = PyEval_SaveThread()
+    while good and atomic_load(signal, "acquire") == 0:
+        left: u64 = 0
+        if deadline != 0:
+            time = now()
+            if time >= deadline:
+                break
+            left = deadline - time
+        sleep_while(signal, 0, left)
+        if atomic_load(signal, "acquire") == 0 and (deadline == 0 or now() < deadline):
+            PyEval_RestoreThread(state)
+            good = PyErr_CheckSignals() == 0
+            state = PyEval_SaveThread()
+    PyEval_RestoreThread(state)
+    return good
+
+
+@native
+def sleep_thread(wait: ptr[Wait]) -> bool:
+    """Sleep until a wait is over, by its deadline at the latest; False with an exception set, which ended it."""
+    good = sleep_on(addressof(wait.signal), wait.deadline)
+    if atomic_load(addressof(wait.signal), "acquire") == 0:
+        reason = u32(BY_TIME) if good else u32(BY_CANCEL)
+        if fire(wait, reason) == IDLE:
+            # Somebody else has ended it, and tells so at once.
+            while atomic_load(addressof(wait.signal), "acquire") == 0:
+                sched_yield()
+    return good
+
+
+@inline
+def thread_wait(wait: ptr[Wait], waiter: ptr[Waiter], words: ptr[u64], deadline: u64) -> None:
+    """Make a thread's wait and its place."""
+    wait.fiber = None
+    wait.bridge = None
+    wait.timer = 0
+    wait.deadline = deadline
+    waiter.wait = wait
+    waiter.words = words
+    waiter.number = 0
+    waiter.next = None
+    waiter.previous = None
+    begin(wait, WAITING)
+
+
+@export
+def join_task(fiber: ptr[Fiber], deadline: u64) -> u32:
+    """Wait in a thread of Python's for a task to end: OK, TIMED_OUT, or RAISED with an exception set."""
+    if has_ended(fiber):
+        return OK
+    wait = stack(Wait)
+    waiter = stack(Waiter)
+    thread_wait(wait, waiter, cast(ptr[u64], 0), deadline)
+    lock(addressof(fiber.guard))
+    if fiber.ended != 0:
+        unlock(addressof(fiber.guard))
+        return OK
+    enqueue(fiber.joiners, waiter)
+    unlock(addressof(fiber.guard))
+    good = sleep_thread(wait)
+    lock(addressof(fiber.guard))
+    remove(fiber.joiners, waiter)
+    unlock(addressof(fiber.guard))
+    if not good:
+        return RAISED
+    return outcome(reason_of(wait))
+
+
+# ---------------------------------------------------------------- channels, from Python
+
+
+@native
+def thread_waits(channel: ptr[Channel], queue: ptr[Queue], words: ptr[u64], deadline: u64) -> u32:
+    """Under the channel's lock, which is released: wait in a queue."""
+    wait = stack(Wait)
+    waiter = stack(Waiter)
+    thread_wait(wait, waiter, words, deadline)
+    enqueue(queue, waiter)
+    unlock(addressof(channel.guard))
+    good = sleep_thread(wait)
+    lock(addressof(channel.guard))
+    remove(queue, waiter)
+    unlock(addressof(channel.guard))
+    reason = reason_of(wait)
+    if not good and reason == BY_CANCEL:
+        return RAISED
+    return outcome(reason)
+
+
+@export
+def thread_send(channel: ptr[Channel], words: ptr[u64], deadline: u64, may_wait: u32) -> u32:
+    """Send from a thread of Python's; what it came to, or RAISED with an exception set."""
+    lock(addressof(channel.guard))
+    result = try_send(cast(ptr[Worker], 0), channel, words)
+    if result == WOULD_WAIT and may_wait != 0:
+        return thread_waits(channel, channel.senders, words, deadline)
+    unlock(addressof(channel.guard))
+    return result
+
+
+@export
+def thread_receive(channel: ptr[Channel], words: ptr[u64], deadline: u64, may_wait: u32) -> u32:
+    """Receive in a thread of Python's; what it came to, or RAISED with an exception set."""
+    lock(addressof(channel.guard))
+    result = try_receive(cast(ptr[Worker], 0), channel, words)
+    if result == WOULD_WAIT and may_wait != 0:
+        return thread_waits(channel, channel.receivers, words, deadline)
+    unlock(addressof(channel.guard))
+    return result

@@ -1,0 +1,169 @@
+"""Waiting for something, and being woken: the same for fibers, threads, and event loops.
+
+owner                                        whoever has what is waited for
+─────                                        ─────────────────────────────
+begin(wait), put places into queues          take a place out of a queue, under its lock
+sleep: park the fiber, or the thread         fire(wait, reason): the first to do so wins
+on waking: take the other places out         pass the words, deliver(wait)
+"""
+
+from greenbeat.native import (
+    addressof,
+    atomic_load,
+    atomic_store,
+    cast,
+    compare_exchange,
+    extern,
+    i32,
+    i64,
+    inline,
+    native,
+    ptr,
+    u8,
+    u32,
+    u64,
+)
+from greenbeat.tasks.layout import FIRED, IDLE, PARKED, PREPARING, WAITING, Fiber, Queue, Wait, Waiter, Worker
+from greenbeat.tasks.locks import lock, unlock, wake_sleepers
+from greenbeat.tasks.pool import make_ready
+from greenbeat.tasks.switch import switch
+
+STATE = 3
+
+
+@extern
+def write(file: i32, data: ptr[u8], size: u64) -> i64:
+    """Write to a descriptor."""
+
+
+@inline
+def begin(wait: ptr[Wait], state) -> None:
+    """Be somebody who waits."""
+    atomic_store(addressof(wait.state), u64(state), "relaxed")
+    if wait.fiber is None:
+        wait.signal = 0
+
+
+@inline
+def reason_of(wait: ptr[Wait]) -> u32:
+    """Why a wait is over."""
+    return u32(atomic_load(addressof(wait.state), "acquire") >> 2)
+
+
+@inline
+def fire(wait: ptr[Wait], reason: u32) -> u64:
+    """End a wait, if nobody did yet; what its state was before, or IDLE if we are not the one who ended it."""
+    result: u64 = IDLE
+    while True:
+        state = atomic_load(addressof(wait.state), "relaxed")
+        if state != WAITING and state != PREPARING:
+            break
+        if compare_exchange(addressof(wait.state), state, u64(FIRED) | u64(reason) << 2, "acq_rel") == state:
+            result = state
+            break
+    return result
+
+
+@native(noinline=True)
+def deliver_elsewhere(wait: ptr[Wait]) -> None:
+    """Wake a thread or an event loop."""
+    bridge = wait.bridge
+    if bridge is None:
+        # The wait is on the thread's stack, and may be gone as soon as the signal is set: waking by an address that
+        # nobody sleeps on does no harm.
+        signal = addressof(wait.signal)
+        atomic_store(signal, u32(1), "release")
+        wake_sleepers(signal)
+        return
+    lock(addressof(bridge.guard))
+    first = bridge.done is None
+    wait.next = bridge.done
+    bridge.done = wait
+    unlock(addressof(bridge.guard))
+    if first and bridge.file >= 0:
+        write(bridge.file, "!", 1)
+    elif first:
+        atomic_store(addressof(bridge.signal), u32(1), "release")
+        wake_sleepers(addressof(bridge.signal))
+
+
+@inline
+def deliver(worker: ptr[Worker], wait: ptr[Wait], state: u64) -> None:
+    """Wake the owner of a wait that we have fired, given what `fire` returned."""
+    if wait.fiber is None:
+        deliver_elsewhere(wait)
+    elif state == WAITING:
+        make_ready(worker, wait.fiber)
+
+
+@inline
+def wake(worker: ptr[Worker], wait: ptr[Wait], reason: u32) -> bool:
+    """End a wait that needs no words; whether it had not ended yet."""
+    state = fire(wait, reason)
+    if state != IDLE:
+        deliver(worker, wait, state)
+    return state != IDLE
+
+
+@native(noinline=True, attributes="noredzone")
+def park(fiber: ptr[Fiber], held: ptr[u32]) -> None:
+    """Let the worker go on with others until somebody wakes this fiber; the lock is released when that is safe.
+
+    Without a lock, the wait was begun as PREPARING.
+    """
+    worker = fiber.worker
+    worker.action = PARKED
+    worker.unlock = held
+    switch(addressof(fiber.stack_pointer), worker.scheduler, fiber)
+
+
+# ---------------------------------------------------------------- queues
+
+
+@inline
+def enqueue(queue: ptr[Queue], waiter: ptr[Waiter]) -> None:
+    """Put a place at the end."""
+    last = queue.last
+    waiter.previous = last
+    waiter.next = None
+    if last is not None:
+        last.next = waiter
+    else:
+        queue.first = waiter
+    queue.last = waiter
+
+
+@inline
+def remove(queue: ptr[Queue], waiter: ptr[Waiter]) -> None:
+    """Take a place out, if it is in."""
+    if waiter.previous is not None:
+        waiter.previous.next = waiter.next
+    elif queue.first == waiter:
+        queue.first = waiter.next
+    if waiter.next is not None:
+        waiter.next.previous = waiter.previous
+    elif queue.last == waiter:
+        queue.last = waiter.previous
+    waiter.next = None
+    waiter.previous = None
+
+
+@inline
+def dequeue(queue: ptr[Queue]) -> ptr[Waiter]:
+    """Take out the oldest place; null if there is none."""
+    waiter = queue.first
+    if waiter is not None:
+        following = waiter.next
+        queue.first = following
+        if following is not None:
+            following.previous = None
+        else:
+            queue.last = None
+        waiter.next = None
+    return waiter
+
+
+@inline
+def no_wait() -> ptr[Wait]:
+    """Nobody."""
+    return cast(ptr[Wait], 0)
