@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Trap,
         UncaughtException,
     )
+    from greenbeat.forkjoin.words import par, prange, preduce
     from greenbeat.kernels.objects import Kernel, kernel
     from greenbeat.kernels.types import Array
     from greenbeat.native.types import f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -108,6 +109,9 @@ _WHERE = {
     "i64": ("greenbeat.native.types", "i64"),
     "i8": ("greenbeat.native.types", "i8"),
     "kernel": ("greenbeat.kernels.objects", "kernel"),
+    "par": ("greenbeat.forkjoin.words", "par"),
+    "prange": ("greenbeat.forkjoin.words", "prange"),
+    "preduce": ("greenbeat.forkjoin.words", "preduce"),
     "run": ("greenbeat.wasi.running", "run"),
     "u16": ("greenbeat.native.types", "u16"),
     "u32": ("greenbeat.native.types", "u32"),
@@ -184,6 +188,9 @@ __all__ = [
     "i32",
     "i64",
     "kernel",
+    "par",
+    "prange",
+    "preduce",
     "run",
     "select",
     "spawn",

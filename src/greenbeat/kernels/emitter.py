@@ -15,10 +15,10 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from greenbeat.kernels import builtins as _builtins, intrinsics, support
+from greenbeat.kernels import builtins as _builtins, forking, intrinsics, support
 from greenbeat.kernels.source import CONVENTION, KernelFunction
 from greenbeat.kernels.statements import KernelStatements, flattened, result_ir
-from greenbeat.kernels.types import ArrayType, TupleType, computed, layout, scalars
+from greenbeat.kernels.types import ArrayType, TupleType, computed, layout, scalars, word_count
 from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue
 from greenbeat.native import types as t
 from greenbeat.native.language import NativeFunction
@@ -29,6 +29,8 @@ from greenbeat.tasks.layout import Fiber
 
 # A kernel's frame, and the C functions that it calls without a check of theirs, fit into this.
 FRAME_MARGIN = 4096
+# LLVM's type of a `ForkSite`.
+SITE = "{ ptr, i32, i32, ptr, ptr, i32 }"
 SIZE = "i64 range(i64 0, -9223372036854775808)"
 
 # Registers what kernels may call.
@@ -45,6 +47,7 @@ class KernelEmitter(KernelStatements):
     def __init__(self, unit: "KernelUnit", function: KernelFunction) -> None:
         self.passed_on: list[tuple[int, KernelFunction, int]] = []
         self.calls = False
+        self.fork_top = FORK_TOP
         super().__init__(unit, function)
         try:
             self.text = self._define()
@@ -116,7 +119,7 @@ class KernelEmitter(KernelStatements):
 
     def call_intrinsic(self, found: intrinsics.Intrinsic, node: ast.Call) -> Any:
         """A call of something that was registered."""
-        self.calls = self.calls or found.calls
+        self.calls = self.calls or (found.calls and not found.checked)
         if found.raw:
             return found.compile(self, node)
         arguments = self.arguments(node)
@@ -163,10 +166,13 @@ class KernelEmitter(KernelStatements):
     def call_kernel(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> Any:
         """A call of a kernel."""
         self.calls = True
-        operands = self.kernel_operands(kernel, arguments, node)
+        return self.emit_kernel_call(kernel, self.kernel_operands(kernel, arguments, node), self.fork_top)
+
+    def emit_kernel_call(self, kernel: KernelFunction, operands: list[Value], top: str) -> Any:
+        """A call with these operands; its own forks begin at `top`."""
         words = "".join(f", {operand.type.ir} {operand.ir}" for operand in operands)
         kind = result_ir(kernel.result)
-        text = f"call {CONVENTION} {kind} {self.unit.reference(kernel)}(ptr {FIBER}, ptr {FORK_TOP}{words})"
+        text = f"call {CONVENTION} {kind} {self.unit.reference(kernel)}(ptr {FIBER}, ptr {top}{words})"
         if kernel.result == t.VOID:
             self.line(text)
             return Value("", t.VOID)
@@ -180,6 +186,30 @@ class KernelEmitter(KernelStatements):
             ]
         )
         return rebuilt(kernel.result, parts)
+
+    def check_fork(self, top: str) -> None:
+        """Before a fork whose records end at `top`: is there room, and no attention asked for, nor a token spare?"""
+        pointer = t.PointerType(t.U8)
+        self.unit.declare("declare ptr @llvm.addressofreturnaddress.p0()")
+        place = self.temporary("call ptr @llvm.addressofreturnaddress.p0()", pointer)
+        bottom = self.temporary(f"getelementptr i8, ptr {place.ir}, i64 {-FRAME_MARGIN}", pointer)
+        at = self.temporary(f"getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'fork_floor')}", pointer)
+        floor = self.temporary(f"load ptr, ptr {at.ir}, align 8", pointer)
+        short = self.temporary(f"icmp ult ptr {bottom.ir}, {floor.ir}", t.BOOL)
+        serve, onward = self.label("serve"), self.label("onward")
+        self.branch(Value(short.ir, t.BOOL, -1), serve, onward)
+        self.start(serve)
+        self.line(f"call preserve_mostcc void {self.unit.reference(support.fork)}(ptr {FIBER}, ptr {top})")
+        self.jump(onward)
+        self.start(onward)
+
+    def kernel_named(self, node: ast.expr) -> KernelFunction | None:
+        """The kernel that an expression is, if it is one."""
+        return kernel_of(self.expression(node))
+
+    def kernel_called(self, node: ast.Call) -> KernelFunction | None:
+        """The kernel that is called, if it is one."""
+        return self.kernel_named(node.func)
 
     def calls_kernel(self, node: ast.Call) -> bool:
         """Whether a call is of a kernel, or of what runs others."""
@@ -200,6 +230,9 @@ class KernelUnit(Unit):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self.tables: dict[str, str] = {}
+        # What records of forks refer to, by the symbol of their site.
+        self.thunks: dict[str, str] = {}
+        self.numbers = 0
         self.written: dict[int, set[int]] = {}
         self.passed_on: list[tuple[int, int, int, int]] = []
         super().__init__("kernel", [kernel])
@@ -227,7 +260,50 @@ class KernelUnit(Unit):
             KernelError: something in it cannot be compiled.
         """
         functions = super().text()
-        return "\n".join([functions, *self._layouts(), thunk(self.kernel), ""])
+        return "\n".join(
+            [functions, *self._layouts(), *self.thunks.values(), forking.thunk(self.kernel, "void @thunk"), ""]
+        )
+
+    def fresh(self, stem: str) -> str:
+        """A symbol that nothing has yet."""
+        self.numbers += 1
+        return f"{stem}.{self.numbers}"
+
+    def branch_site(self, kernel: KernelFunction) -> str:
+        """The constant that a record of a branch begins with: how to run the kernel as a task."""
+        name = f'@"{kernel.symbol}.site"'
+        if name not in self.thunks:
+            symbol = f'@"{kernel.symbol}.thunk"'
+            self.thunks[name] = forking.thunk(kernel, f"internal void {symbol}")
+            arguments = len(list(forking.operand_types(kernel)))
+            words = max(arguments, word_count(kernel.result))
+            self.globals.append(
+                f"{name} = internal constant {SITE} "
+                f"{{ ptr {symbol}, i32 {arguments}, i32 {words}, ptr null, ptr null, i32 0 }}, align 8"
+            )
+        return name
+
+    def loop_site(
+        self,
+        symbol: str,
+        function: KernelFunction,
+        passed: list[t.Type],
+        reduction: tuple[KernelFunction, list[Value]] | None,
+    ) -> str:
+        """The constant that a loop's record begins with: how to run some of its iterations, and to add results."""
+        combine = reduction[0] if reduction is not None else None
+        if combine is not None:
+            self.reference(combine)
+        for number, text in enumerate(forking.loop_functions(symbol, function, passed, combine)):
+            self.thunks[f"{symbol} {number}"] = text
+        results = len(reduction[1]) if reduction is not None else 0
+        words = 2 + 2 * results + len(passed)
+        adder = f'@"{symbol}.combine"' if combine is not None else "null"
+        self.globals.append(
+            f'@"{symbol}.site" = internal constant {SITE} '
+            f'{{ ptr null, i32 {words}, i32 {words}, ptr @"{symbol}.chunk", ptr {adder}, i32 {results} }}, align 8'
+        )
+        return f'@"{symbol}.site"'
 
     def _layouts(self) -> Iterator[str]:
         """What native code must know of the parameters and the result."""
@@ -273,45 +349,3 @@ def parameter(stem: str, kind: t.Type, number: int) -> tuple[list[str], Any]:
         return heads, ArrayValue(kind, stem, sizes, strides or ["1"], number)
     parts = [Value(f"{stem}.{i}", computed(scalar)) for i, scalar in enumerate(scalars(kind))]
     return [f"{part.type.ir} {part.ir}" for part in parts], rebuilt(kind, iter(parts))
-
-
-def thunk(kernel: KernelFunction) -> str:
-    """The function that a fiber enters to run a kernel."""
-    lines = [
-        "define void @thunk(ptr %fiber) nounwind {",
-        f"  %words.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'words')}",
-        "  %words = load ptr, ptr %words.place, align 8",
-    ]
-    lines += [
-        f"  %stack.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'stack')}",
-        "  %stack = load ptr, ptr %stack.place, align 8",
-    ]
-    arguments = ["ptr %fiber", "ptr %stack"]
-    count = 0
-    for _, kind in kernel.parameters:
-        irs = (
-            ["ptr", *["i64"] * (1 if kind.dimensions == 1 else 4)]
-            if isinstance(kind, ArrayType)
-            else [computed(scalar).ir for scalar in scalars(kind)]
-        )
-        for ir in irs:
-            lines.append(f"  %a.{count} = getelementptr i64, ptr %words, i64 {count}")
-            lines.append(f"  %v.{count} = load {'i8' if ir == 'i1' else ir}, ptr %a.{count}, align 8")
-            if ir == "i1":
-                lines.append(f"  %t.{count} = trunc i8 %v.{count} to i1")
-            arguments.append(f"{ir} %{'t' if ir == 'i1' else 'v'}.{count}")
-            count += 1
-    whole = result_ir(kernel.result)
-    name = "" if whole == "void" else "%r = "
-    lines.append(f'  {name}call {CONVENTION} {whole} @"{kernel.symbol}"({", ".join(arguments)})')
-    for place, scalar in enumerate(scalars(kernel.result)):
-        ir, value = computed(scalar).ir, "%r"
-        if isinstance(kernel.result, TupleType):
-            value = f"%r.{place}"
-            lines.append(f"  {value} = extractvalue {whole} %r, {place}")
-        if ir == "i1":
-            lines.append(f"  %z.{place} = zext i1 {value} to i64")
-            ir, value = "i64", f"%z.{place}"
-        lines.append(f"  %w.{place} = getelementptr i64, ptr %words, i64 {place}")
-        lines.append(f"  store {ir} {value}, ptr %w.{place}, align 8")
-    return "\n".join([*lines, "  ret void", "}"])

@@ -29,6 +29,7 @@ class Intrinsic:
         fewest, most: numbers of arguments.
         raw: it gets the syntax tree instead of values.
         calls: it runs other kernels.
+        checked: it looks at the stack itself before it does.
     """
 
     python: Any
@@ -38,6 +39,7 @@ class Intrinsic:
     most: int
     raw: bool = False
     calls: bool = False
+    checked: bool = False
 
 
 _calls: dict[int, Intrinsic] = {}
@@ -65,11 +67,11 @@ def intrinsic(
     return decorate
 
 
-def syntax(python: Any, usage: str, *, calls: bool = True) -> Callable[[Compiler], Compiler]:
+def syntax(python: Any, usage: str, *, calls: bool = True, checked: bool = False) -> Callable[[Compiler], Compiler]:
     """Decorator: registers the compiler of calls of `python`; it takes the emitter and the node."""
 
     def decorate(compile: Compiler) -> Compiler:
-        register(python, compile, usage, 0, 0, raw=True, calls=calls)
+        register(python, compile, usage, 0, 0, raw=True, calls=calls, checked=checked)
         return compile
 
     return decorate

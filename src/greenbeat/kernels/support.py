@@ -58,6 +58,27 @@ def overflow(fiber: ptr[Fiber], fork_top: ptr[u8]) -> None:
     serve(fiber, fork_top)
 
 
+@native(cold=True, convention="preserve_mostcc")
+def fork(fiber: ptr[Fiber], top: ptr[u8]) -> None:
+    """A fork found the stack pointer below the floor for forks."""
+    serve = fiber.services.fork
+    serve(fiber, top)
+
+
+@native(cold=True)
+def join_fork(fiber: ptr[Fiber], record: ptr[u8]) -> ptr[u64]:
+    """A branch was promoted."""
+    serve = fiber.services.join_fork
+    return serve(fiber, record)
+
+
+@native
+def run_loop(fiber: ptr[Fiber], record: ptr[u8]) -> None:
+    """Run a parallel loop."""
+    serve = fiber.services.loop
+    serve(fiber, record)
+
+
 # ---------------------------------------------------------------- integers
 
 

@@ -1,0 +1,38 @@
+"""What users write for parallel work inside of kernels. As plain Python each means the same, one thing after the other.
+
+left, right = gb.par(fib(n - 1), fib(n - 2))
+for i in gb.prange(len(a)): a[i] = f(i)
+total = gb.preduce(add, term, n, 0.0)
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def par(*results: Any) -> tuple[Any, ...]:
+    """In a kernel: calls of kernels that may run at the same time; their results, in order.
+
+    What they raise is raised as if they had run from left to right.
+    """
+    return results
+
+
+def prange(start: int, stop: int | None = None, /) -> range:
+    """In a kernel: a range whose iterations may run at the same time, in any order.
+
+    An iteration has its own variables; it may write to arrays, but not assign the kernel's variables.
+    """
+    return range(start) if stop is None else range(start, stop)
+
+
+def preduce(combine: Callable[[T, T], T], term: Callable[..., T], count: int, neutral: T, /, *arguments: Any) -> T:
+    """In a kernel: `combine` over `term(0, *arguments)`, `term(1, *arguments)` ... , which may run at the same time.
+
+    `combine` must be associative, and `neutral` change nothing; the order is kept. Both are kernels.
+    """
+    result = neutral
+    for i in range(count):
+        result = combine(result, term(i, *arguments))
+    return result

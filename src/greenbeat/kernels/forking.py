@@ -1,0 +1,413 @@
+"""`par`, `prange` and `preduce` in kernels: records at the fork stack's top, which is a parameter of every kernel.
+
+    x, y = par(f(a), g(b))                          a function of its own for a loop's body:
+                                                      loop(first, end, what the body reads)
+    %top ─▶ │ site of g │ b │ ◀─ top for f             for i in range(first, end): body
+    call f; untouched? call g : wait for it
+                                                    %top ─▶ │ site │ next │ end │ results │ what it reads │
+
+A *site* is a constant: the thunk that runs a branch as a task, or a loop's functions. See `forkjoin/promotion.py` for
+what happens at beats.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from greenbeat.forkjoin import words
+from greenbeat.kernels import support
+from greenbeat.kernels.intrinsics import loop, syntax
+from greenbeat.kernels.source import CONVENTION, KernelFunction
+from greenbeat.kernels.statements import flattened, result_ir
+from greenbeat.kernels.types import ArrayType, TupleType, computed, scalars, word_count
+from greenbeat.kernels.values import FIBER, ArrayValue
+from greenbeat.native import types as t
+from greenbeat.native.source import stored_names
+from greenbeat.native.types import offsetof
+from greenbeat.native.values import Value
+from greenbeat.tasks.layout import Fiber
+
+MOST_WORDS = 16
+WORD = 8
+
+
+class LoopFunction(KernelFunction):
+    """The body of a parallel loop as a kernel that runs the iterations from `first` to `end`."""
+
+    def __init__(self, outer: KernelFunction, tree: ast.FunctionDef, parameters: list[tuple[str, t.Type]]) -> None:
+        # Everything that says where the text is, is the outer kernel's.
+        self.__dict__.update(outer.__dict__)
+        self.parameters, self.result = parameters, t.VOID
+        self._tree = tree
+        self._known: dict[str, Any] = {}
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What the outer kernel knows, and what it had given names to."""
+        return {**super().environment, **self._known}
+
+    def tree(self) -> ast.FunctionDef:
+        """The loop."""
+        return self._tree
+
+
+# ---------------------------------------------------------------- words in memory
+
+
+def offset(emitter: Any, place: str, count: int) -> str:
+    """The address of a word."""
+    pointer = t.PointerType(t.U64)
+    return str(emitter.temporary(f"getelementptr i64, ptr {place}, i64 {count}", pointer).ir) if count else place
+
+
+def store_words(emitter: Any, place: str, values: list[Value]) -> None:
+    """Store numbers as words, as a thunk reads them."""
+    for position, value in enumerate(values):
+        ir, kind = value.ir, value.type.ir
+        if value.type == t.BOOL:
+            ir, kind = emitter.temporary(f"zext i1 {ir} to i64", t.U64).ir, "i64"
+        emitter.line(f"store {kind} {ir}, ptr {offset(emitter, place, position)}, align 8")
+
+
+def load_word(emitter: Any, place: str, position: int, kind: t.Type) -> Value:
+    """A number that was stored as a word."""
+    at = offset(emitter, place, position)
+    if kind == t.BOOL:
+        byte = emitter.temporary(f"load i8, ptr {at}, align 8", t.U8)
+        return emitter.temporary(f"trunc i8 {byte.ir} to i1", t.BOOL)  # type: ignore[no-any-return]
+    return emitter.temporary(f"load {kind.ir}, ptr {at}, align 8", kind)  # type: ignore[no-any-return]
+
+
+def rebuilt(kind: t.Type, parts: Iterator[Value]) -> Any:
+    """Numbers in the form of a type; None for no result."""
+    if isinstance(kind, TupleType):
+        return tuple(rebuilt(item, parts) for item in kind.items)
+    return next(parts) if kind != t.VOID else Value("", t.VOID)
+
+
+# ---------------------------------------------------------------- par
+
+
+def branch(emitter: Any, node: ast.expr) -> tuple[KernelFunction, list[Value]]:
+    """A branch of a `par`: the kernel and its operands."""
+    kernel: KernelFunction | None = emitter.kernel_called(node) if isinstance(node, ast.Call) else None
+    if kernel is None or not isinstance(node, ast.Call):
+        return emitter.error("par takes calls of kernels, as in gb.par(f(a), g(b))", node)  # type: ignore[no-any-return]
+    operands = emitter.kernel_operands(kernel, emitter.arguments(node), node)
+    if len(operands) > MOST_WORDS:
+        emitter.error(f"a branch of par takes at most {MOST_WORDS} words, and this one has {len(operands)}", node)
+    return kernel, operands
+
+
+@syntax(words.par, "par(f(a), g(b))", checked=True)
+def fork(emitter: Any, node: ast.Call) -> Any:
+    """`par(f(a), g(b), ...)`: records for all branches but the first, which runs at once."""
+    if node.keywords or len(node.args) < 2:
+        emitter.error("par takes two calls of kernels or more, as in gb.par(f(a), g(b))", node)
+    branches = [branch(emitter, argument) for argument in node.args]
+    top = emitter.fork_top
+    pending: list[tuple[str, str]] = []
+    for kernel, operands in reversed(branches[1:]):
+        site = emitter.unit.branch_site(kernel)
+        emitter.line(f"store ptr {site}, ptr {top}, align 8")
+        store_words(emitter, offset(emitter, top, 1), operands)
+        pending.append((top, site))
+        top = offset(emitter, top, 1 + max(len(operands), word_count(kernel.result)))
+    emitter.check_fork(top)
+    results = [emitter.emit_kernel_call(*branches[0], top)]
+    for (kernel, operands), (record, site) in zip(branches[1:], reversed(pending), strict=True):
+        results.append(join(emitter, kernel, operands, record, site))
+    return tuple(results)
+
+
+def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: str, site: str) -> Any:
+    """Run a branch whose record was not touched, else take its result."""
+    serial, promoted, take, done = (emitter.label(stem) for stem in ("serial", "promoted", "take", "done"))
+    kinds = [computed(kind) for kind in scalars(kernel.result)]
+    found = emitter.temporary(f"load ptr, ptr {record}, align 8", t.PointerType(t.U8))
+    same = emitter.temporary(f"icmp eq ptr {found.ir}, {site}", t.BOOL)
+    emitter.branch(Value(same.ir, t.BOOL, 1), serial, promoted)
+    emitter.start(promoted)
+    name = emitter.unit.reference(support.join_fork)
+    place = emitter.temporary(f"call ptr {name}(ptr {FIBER}, ptr {record})", t.PointerType(t.U64))
+    nothing = emitter.temporary(f"icmp eq ptr {place.ir}, null", t.BOOL)
+    emitter.branch(nothing, serial, take)
+    emitter.start(take)
+    taken = [load_word(emitter, place.ir, position, kind) for position, kind in enumerate(kinds)]
+    emitter.jump(done)
+    emitter.start(serial)
+    own = flattened(emitter.emit_kernel_call(kernel, operands, record)) if kinds else []
+    if not kinds:
+        emitter.emit_kernel_call(kernel, operands, record)
+    serial_end = emitter.block_label
+    emitter.jump(done)
+    emitter.start(done)
+    parts = [
+        emitter.temporary(f"phi {kind.ir} [ {a.ir}, %{take} ], [ {b.ir}, %{serial_end} ]", kind)
+        for kind, a, b in zip(kinds, taken, own, strict=True)
+    ]
+    return rebuilt(kernel.result, iter(parts))
+
+
+# ---------------------------------------------------------------- loops
+
+
+def captured(emitter: Any, body: list[ast.stmt], own: frozenset[str]) -> dict[str, Any]:
+    """The kernel's variables that a loop's body reads, with their values; it must not assign any."""
+    scope = emitter.scope
+    found: dict[str, Any] = {}
+    for each in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(each, ast.Return | ast.Break) and not in_inner_loop(body, each):
+            word = "return" if isinstance(each, ast.Return) else "break"
+            emitter.error(f"the iterations of a prange all run: `{word}` cannot end it", each)
+        if not isinstance(each, ast.Name) or each.id not in scope.names:
+            continue
+        if each.id in own:
+            emitter.error(
+                f"iterations of a prange have their own variables, and {each.id} is the kernel's: "
+                "use another name, write to an array, or use gb.preduce",
+                each,
+            )
+        found[each.id] = emitter.lookup(each.id)
+    return found
+
+
+def in_inner_loop(body: list[ast.stmt], wanted: ast.AST) -> bool:
+    """Whether a `break` ends a loop inside of the body."""
+    if isinstance(wanted, ast.Return):
+        return False
+    return any(
+        isinstance(each, ast.For | ast.While) and any(inner is wanted for inner in ast.walk(each))
+        for statement in body
+        for each in ast.walk(statement)
+    )
+
+
+def kind_of(emitter: Any, value: Any, node: ast.AST) -> t.Type:
+    """The type of a parameter for a value."""
+    return value.type if isinstance(value, ArrayValue) else emitter.kind_of(value, node)
+
+
+def placed(tree: Any, node: ast.AST) -> Any:
+    """A syntax tree that was made here, at a place of the source."""
+    for each in ast.walk(tree):
+        if not hasattr(each, "lineno"):
+            ast.copy_location(each, node)
+    return tree
+
+
+def range_loop(target: ast.expr, body: list[ast.stmt], first: str, end: str) -> ast.For:
+    """`for target in range(first, end)`."""
+    bounds: list[ast.expr] = [ast.Name(first, ast.Load()), ast.Name(end, ast.Load())]
+    call = ast.Call(ast.Name(RANGE, ast.Load()), bounds, [])
+    return ast.For(target, call, body, [])
+
+
+# Names that no source can have.
+RANGE, FIRST, END, SO_FAR = "loop.range", "loop.first", "loop.end", "loop.result"
+
+
+@loop(words.prange)
+def parallel_loop(emitter: Any, node: ast.For, call: ast.Call) -> None:
+    """`for i in prange(...)`."""
+    target = node.target
+    if not isinstance(target, ast.Name):
+        emitter.error("a prange is counted by one name", target)
+        return
+    if call.keywords or not 1 <= len(call.args) <= 2:
+        emitter.error("prange takes 1 or 2 arguments, the end or the start and the end; it counts in ones", call)
+    bounds = [emitter.promoted(emitter.expression(argument), t.I64, argument) for argument in call.args]
+    start, end = bounds if len(bounds) == 2 else (Value("0", t.I64), bounds[0])
+    tree = ast.FunctionDef(emitter.kernel.code.co_name, no_arguments(), [], [], None)
+    own = stored_names(placed(ast.Module([node], []), node))
+    found = captured(emitter, node.body, own)
+    if target.id in emitter.scope.names:
+        emitter.error(f"{target.id} is the kernel's already: count the prange by another name", target)
+    variables = {name: value for name, value in found.items() if not is_known(value)}
+    parameters: list[tuple[str, t.Type]] = [(FIRST, t.I64), (END, t.I64)]
+    parameters += [(name, kind_of(emitter, value, node)) for name, value in variables.items()]
+    tree.args.args = [ast.arg(name) for name, _ in parameters]
+    tree.body = [range_loop(node.target, node.body, FIRST, END)]
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters)
+    function._known = {RANGE: range, **{name: value for name, value in found.items() if is_known(value)}}
+    run_loop(emitter, node, function, [start, end], list(variables.values()), None)
+
+
+def no_arguments() -> ast.arguments:
+    """A parameter list to be filled in."""
+    return ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value is known when the kernel is compiled, and not a number in a register."""
+    return not isinstance(value, Value | ArrayValue | tuple | bool | int | float)
+
+
+def run_loop(
+    emitter: Any,
+    node: ast.AST,
+    function: LoopFunction,
+    bounds: list[Value],
+    values: list[Any],
+    reduction: tuple[KernelFunction, list[Value]] | None,
+) -> list[Value]:
+    """Write a loop's record and run it; the words of its result."""
+    emitter.calls = True
+    symbol = function.symbol = emitter.unit.fresh(f"{emitter.kernel.symbol}.loop")
+    neutral = reduction[1] if reduction is not None else []
+    operands = emitter.kernel_operands(function, [*bounds, *([so_far(reduction)] if reduction else []), *values], node)
+    passed = operands[2 + len(neutral) :]
+    if len(passed) + 2 * len(neutral) > 100:
+        emitter.error("a parallel loop reads too many variables: move a part of it into another kernel", node)
+    emitter.unit.reference(function)
+    site = emitter.unit.loop_site(symbol, function, [value.type for value in passed], reduction)
+    record = emitter.fork_top
+    emitter.line(f"store ptr {site}, ptr {record}, align 8")
+    place = offset(emitter, record, 1)
+    store_words(emitter, place, [*bounds, *neutral, *neutral, *passed])
+    emitter.line(f"call void {emitter.unit.reference(support.run_loop)}(ptr {FIBER}, ptr {record})")
+    return [
+        load_word(emitter, place, 2 + len(neutral) + position, value.type) for position, value in enumerate(neutral)
+    ]
+
+
+def so_far(reduction: tuple[KernelFunction, list[Value]]) -> Any:
+    """The neutral result in the form of the result's type."""
+    kernel, neutral = reduction
+    return rebuilt(kernel.result, iter(neutral))
+
+
+@syntax(words.preduce, "preduce(combine, term, count, neutral, ...)")
+def reduction(emitter: Any, node: ast.Call) -> Any:
+    """`preduce(combine, term, count, neutral, *arguments)`."""
+    if node.keywords or len(node.args) < 4:
+        emitter.error("preduce takes two kernels, the number of terms and a neutral result", node)
+    kernels = [emitter.kernel_named(argument) for argument in node.args[:2]]
+    for kernel, argument in zip(kernels, node.args[:2], strict=True):
+        if kernel is None:
+            emitter.error(
+                "preduce combines by a kernel the results of another, as in gb.preduce(add, term, n, 0)", argument
+            )
+    combine, _ = kernels
+    result = combine.result
+    kinds = [kind for _, kind in combine.parameters]
+    if result == t.VOID or isinstance(result, ArrayType) or kinds != [result, result]:
+        emitter.error(f"{combine.python.__name__}{combine.described} does not combine two results to one", node.args[0])
+    count = emitter.promoted(emitter.expression(node.args[2]), t.I64, node.args[2])
+    value = emitter.fitted(emitter.expression(node.args[3]), result, f"the neutral result is {result}", node.args[3])
+    neutral = [emitter.number(item, node) for item in flattened(value)]
+    arguments = [emitter.expression(argument) for argument in node.args[4:]]
+    names = [f"loop.argument.{position}" for position in range(len(arguments))]
+    counter = "loop.counter"
+    term_call = ast.Call(node.args[1], [ast.Name(name, ast.Load()) for name in (counter, *names)], [])
+    combined = ast.Call(node.args[0], [ast.Name(SO_FAR, ast.Load()), term_call], [])
+    body: list[ast.stmt] = [ast.Assign([ast.Name(SO_FAR, ast.Store())], combined)]
+    tree = ast.FunctionDef(emitter.kernel.code.co_name, no_arguments(), [], [], None)
+    parameters = [(FIRST, t.I64), (END, t.I64), (SO_FAR, result)]
+    parameters += [(name, kind_of(emitter, v, node)) for name, v in zip(names, arguments, strict=True)]
+    tree.args.args = [ast.arg(name) for name, _ in parameters]
+    loop_tree = range_loop(ast.Name(counter, ast.Store()), body, FIRST, END)
+    tree.body = [loop_tree, ast.Return(ast.Name(SO_FAR, ast.Load()))]
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters)
+    function.result = result
+    function._known = {RANGE: range}
+    function._known |= {
+        each.id: emitter.lookup(each.id)
+        for argument in node.args[:2]
+        for each in ast.walk(argument)
+        if isinstance(each, ast.Name) and each.id in emitter.scope.names
+    }
+    found = run_loop(emitter, node, function, [Value("0", t.I64), count], arguments, (combine, neutral))
+    return rebuilt(result, iter(found))
+
+
+# ---------------------------------------------------------------- what sites refer to
+
+
+def loop_functions(
+    symbol: str, function: KernelFunction, passed: list[t.Type], combine: KernelFunction | None
+) -> Iterator[str]:
+    """A loop's `chunk` and `combine`, in C's convention: between the record's words and the kernels' parameters."""
+    kinds = [computed(kind) for kind in scalars(combine.result)] if combine is not None else []
+    lines = [
+        f'define internal void @"{symbol}.chunk"(ptr %fiber, ptr %top, ptr %words, i64 %first, i64 %end) nounwind {{'
+    ]
+    arguments = ["ptr %fiber", "ptr %top", "i64 %first", "i64 %end"]
+    for position, kind in enumerate([*kinds, *passed]):
+        lines += loaded(f"%v.{position}", "%words", 2 + len(kinds) + position, kind)
+        arguments.append(f"{kind.ir} %v.{position}")
+    lines += called("%r", f'@"{symbol}"', function.result, arguments)
+    lines += results_stored("%r", "%words", 2 + len(kinds), function.result)
+    yield "\n".join([*lines, "  ret void", "}"])
+    if combine is None:
+        return
+    head = "(ptr %fiber, ptr %top, ptr %words, ptr %later) nounwind {"
+    lines = [f'define internal void @"{symbol}.combine"{head}']
+    arguments = ["ptr %fiber", "ptr %top"]
+    for position, kind in enumerate(kinds):
+        lines += loaded(f"%a.{position}", "%words", 2 + len(kinds) + position, kind)
+        arguments.append(f"{kind.ir} %a.{position}")
+    for position, kind in enumerate(kinds):
+        lines += loaded(f"%b.{position}", "%later", position, kind)
+        arguments.append(f"{kind.ir} %b.{position}")
+    lines += called("%r", f'@"{combine.symbol}"', combine.result, arguments)
+    lines += results_stored("%r", "%words", 2 + len(kinds), combine.result)
+    yield "\n".join([*lines, "  ret void", "}"])
+
+
+def loaded(name: str, place: str, position: int, kind: t.Type) -> list[str]:
+    """Instructions that load a number from a word."""
+    lines = [f"  {name}.at = getelementptr i64, ptr {place}, i64 {position}"]
+    if kind == t.BOOL:
+        return [*lines, f"  {name}.byte = load i8, ptr {name}.at, align 8", f"  {name} = trunc i8 {name}.byte to i1"]
+    return [*lines, f"  {name} = load {kind.ir}, ptr {name}.at, align 8"]
+
+
+def called(name: str, symbol: str, result: t.Type, arguments: list[str]) -> list[str]:
+    """Instructions that call a kernel."""
+    whole = result_ir(result)
+    target = "" if whole == "void" else f"{name} = "
+    return [f"  {target}call {CONVENTION} {whole} {symbol}({', '.join(arguments)})"]
+
+
+def results_stored(name: str, place: str, position: int, result: t.Type) -> Iterator[str]:
+    """Instructions that store what a kernel returned as words."""
+    whole = result_ir(result)
+    for number, scalar in enumerate(scalars(result)):
+        ir, value = computed(scalar).ir, name
+        if isinstance(result, TupleType):
+            value = f"{name}.{number}"
+            yield f"  {value} = extractvalue {whole} {name}, {number}"
+        if ir == "i1":
+            yield f"  {name}.wide.{number} = zext i1 {value} to i64"
+            ir, value = "i64", f"{name}.wide.{number}"
+        yield f"  {name}.at.{number} = getelementptr i64, ptr {place}, i64 {position + number}"
+        yield f"  store {ir} {value}, ptr {name}.at.{number}, align 8"
+
+
+def thunk(kernel: KernelFunction, name: str) -> str:
+    """The function that a fiber enters to run a kernel: from its words to parameters, and the results back."""
+    lines = [
+        f"define {name}(ptr %fiber) nounwind {{",
+        f"  %words.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'words')}",
+        "  %words = load ptr, ptr %words.place, align 8",
+        f"  %stack.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'stack')}",
+        "  %stack = load ptr, ptr %stack.place, align 8",
+    ]
+    arguments = ["ptr %fiber", "ptr %stack"]
+    for position, kind in enumerate(operand_types(kernel)):
+        lines += loaded(f"%v.{position}", "%words", position, kind)
+        arguments.append(f"{kind.ir} %v.{position}")
+    lines += called("%r", f'@"{kernel.symbol}"', kernel.result, arguments)
+    lines += results_stored("%r", "%words", 0, kernel.result)
+    return "\n".join([*lines, "  ret void", "}"])
+
+
+def operand_types(kernel: KernelFunction) -> Iterator[t.Type]:
+    """The types of a kernel's LLVM parameters, one word each."""
+    for _, kind in kernel.parameters:
+        if isinstance(kind, ArrayType):
+            yield t.PointerType(t.U8)
+            yield from [t.I64] * (word_count(kind) - 1)
+        else:
+            yield from (computed(scalar) for scalar in scalars(kind))
