@@ -151,17 +151,22 @@ class KernelEmitter(KernelStatements):
             self.error(f"{name}{kernel.described} takes {len(wanted)} {plural}, not {len(arguments)}", node)
         operands: list[Value] = []
         for number, (argument, (parameter_name, kind)) in enumerate(zip(arguments, wanted, strict=True)):
-            value = self.fitted(argument, kind, f"{parameter_name} of {name} is {kind}", node)
-            if isinstance(value, ArrayValue):
-                if value.strides[0] != "1" and len(value.sizes) == 1:
-                    self.error("a row of an array of two dimensions cannot be passed on", node)
-                self.passed_on.append((value.parameter, kernel, number))
-                strides = value.strides if len(value.sizes) == 2 else []
-                operands.append(Value(value.data, t.PointerType(t.U8)))
-                operands += [Value(word, t.I64) for word in (*value.sizes, *strides)]
-            else:
-                operands += [self.number(item, node) for item in flattened(value)]
+            what = f"{parameter_name} of {name} is {kind}"
+            operands += self.operands_of(argument, kind, what, kernel, number, node)
         return operands
+
+    def operands_of(
+        self, argument: Any, kind: t.Type, what: str, kernel: KernelFunction, number: int, node: ast.AST
+    ) -> list[Value]:
+        """One argument as operands, parameter `number` of a kernel. `what` begins the message if it does not fit."""
+        value = self.fitted(argument, kind, what, node)
+        if not isinstance(value, ArrayValue):
+            return [self.number(item, node) for item in flattened(value)]
+        if value.strides[0] != "1" and len(value.sizes) == 1:
+            self.error("a row of an array of two dimensions cannot be passed on", node)
+        self.passed_on.append((value.parameter, kernel, number))
+        strides = value.strides if len(value.sizes) == 2 else []
+        return [Value(value.data, t.PointerType(t.U8)), *(Value(word, t.I64) for word in (*value.sizes, *strides))]
 
     def call_kernel(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> Any:
         """A call of a kernel."""
@@ -287,21 +292,20 @@ class KernelUnit(Unit):
         self,
         symbol: str,
         function: KernelFunction,
-        passed: list[t.Type],
-        reduction: tuple[KernelFunction, list[Value]] | None,
+        neutral: list[Value],
+        passed: list[Value],
+        combine: "forking.Combine",
     ) -> str:
         """The constant that a loop's record begins with: how to run some of its iterations, and to add results."""
-        combine = reduction[0] if reduction is not None else None
-        if combine is not None:
+        if isinstance(combine, KernelFunction):
             self.reference(combine)
-        for number, text in enumerate(forking.loop_functions(symbol, function, passed, combine)):
+        for number, text in enumerate(forking.loop_functions(symbol, function, neutral, passed, combine)):
             self.thunks[f"{symbol} {number}"] = text
-        results = len(reduction[1]) if reduction is not None else 0
-        words = 2 + 2 * results + len(passed)
-        adder = f'@"{symbol}.combine"' if combine is not None else "null"
+        words = 2 + 2 * len(neutral) + len(passed)
+        adder = f'@"{symbol}.combine"' if neutral else "null"
         self.globals.append(
             f'@"{symbol}.site" = internal constant {SITE} '
-            f'{{ ptr null, i32 {words}, i32 {words}, ptr @"{symbol}.chunk", ptr {adder}, i32 {results} }}, align 8'
+            f'{{ ptr null, i32 {words}, i32 {words}, ptr @"{symbol}.chunk", ptr {adder}, i32 {len(neutral)} }}, align 8'
         )
         return f'@"{symbol}.site"'
 

@@ -28,16 +28,21 @@ from greenbeat.native.values import Value
 from greenbeat.tasks.layout import Fiber
 
 MOST_WORDS = 16
-WORD = 8
+MOST_LOOP_WORDS = 100
+
+# How results are added: by a kernel, or word by word by operators.
+Combine = KernelFunction | list[type[ast.operator]]
 
 
 class LoopFunction(KernelFunction):
     """The body of a parallel loop as a kernel that runs the iterations from `first` to `end`."""
 
-    def __init__(self, outer: KernelFunction, tree: ast.FunctionDef, parameters: list[tuple[str, t.Type]]) -> None:
+    def __init__(
+        self, outer: KernelFunction, tree: ast.FunctionDef, parameters: list[tuple[str, t.Type]], result: t.Type
+    ) -> None:
         # Everything that says where the text is, is the outer kernel's.
         self.__dict__.update(outer.__dict__)
-        self.parameters, self.result = parameters, t.VOID
+        self.parameters, self.result = parameters, result
         self._tree = tree
         self._known: dict[str, Any] = {}
 
@@ -152,24 +157,34 @@ def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: st
 # ---------------------------------------------------------------- loops
 
 
-def captured(emitter: Any, body: list[ast.stmt], own: frozenset[str]) -> dict[str, Any]:
-    """The kernel's variables that a loop's body reads, with their values; it must not assign any."""
+def captured(
+    emitter: Any, body: list[ast.stmt], own: frozenset[str]
+) -> tuple[dict[str, Any], dict[str, type[ast.operator]]]:
+    """The kernel's variables that a loop's body reads, with their values, and those that it adds to, with operators."""
     scope = emitter.scope
     found: dict[str, Any] = {}
+    added: dict[str, type[ast.operator]] = {}
+    additions: set[ast.AST] = set()
     for each in (inner for statement in body for inner in ast.walk(statement)):
         if isinstance(each, ast.Return | ast.Break) and not in_inner_loop(body, each):
             word = "return" if isinstance(each, ast.Return) else "break"
             emitter.error(f"the iterations of a prange all run: `{word}` cannot end it", each)
-        if not isinstance(each, ast.Name) or each.id not in scope.names:
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name) and each.target.id in scope.names:
+            name = each.target.id
+            if type(each.op) not in NEUTRAL or added.setdefault(name, type(each.op)) is not type(each.op):
+                emitter.error(f"iterations of a prange add to {name} by one of += *= &= |= ^=, always the same", each)
+            additions.add(each.target)
+    for each in (inner for statement in body for inner in ast.walk(statement)):
+        if not isinstance(each, ast.Name) or each.id not in scope.names or each in additions:
             continue
         if each.id in own:
             emitter.error(
-                f"iterations of a prange have their own variables, and {each.id} is the kernel's: "
-                "use another name, write to an array, or use gb.preduce",
+                f"iterations of a prange have their own variables, and {each.id} is the kernel's: they may only add to "
+                "it, as by +=; use another name, or write to an array",
                 each,
             )
         found[each.id] = emitter.lookup(each.id)
-    return found
+    return found, added
 
 
 def in_inner_loop(body: list[ast.stmt], wanted: ast.AST) -> bool:
@@ -203,6 +218,11 @@ def range_loop(target: ast.expr, body: list[ast.stmt], first: str, end: str) -> 
     return ast.For(target, call, body, [])
 
 
+# What changes nothing, by the operator of a reduction, and LLVM's words for it.
+NEUTRAL: dict[type[ast.operator], int] = {ast.Add: 0, ast.Mult: 1, ast.BitAnd: -1, ast.BitOr: 0, ast.BitXor: 0}
+WORDS = {ast.Add: ("add", "fadd"), ast.Mult: ("mul", "fmul"), ast.BitAnd: ("and", ""), ast.BitOr: ("or", "")}
+WORDS[ast.BitXor] = ("xor", "")
+
 # Names that no source can have.
 RANGE, FIRST, END, SO_FAR = "loop.range", "loop.first", "loop.end", "loop.result"
 
@@ -220,17 +240,29 @@ def parallel_loop(emitter: Any, node: ast.For, call: ast.Call) -> None:
     start, end = bounds if len(bounds) == 2 else (Value("0", t.I64), bounds[0])
     tree = ast.FunctionDef(emitter.kernel.code.co_name, no_arguments(), [], [], None)
     own = stored_names(placed(ast.Module([node], []), node))
-    found = captured(emitter, node.body, own)
+    found, added = captured(emitter, node.body, own)
     if target.id in emitter.scope.names:
         emitter.error(f"{target.id} is the kernel's already: count the prange by another name", target)
     variables = {name: value for name, value in found.items() if not is_known(value)}
-    parameters: list[tuple[str, t.Type]] = [(FIRST, t.I64), (END, t.I64)]
+    sums = {name: emitter.lookup(name) for name in added}
+    kinds = {name: kind_of(emitter, value, node) for name, value in sums.items()}
+    for name, kind in kinds.items():
+        if kind not in (t.I64, t.U64, t.F64) or (kind == t.F64 and not WORDS[added[name]][1]):
+            emitter.error(f"iterations of a prange cannot add to {name}, which is {kind}, like this", node)
+    parameters: list[tuple[str, t.Type]] = [(FIRST, t.I64), (END, t.I64), *kinds.items()]
     parameters += [(name, kind_of(emitter, value, node)) for name, value in variables.items()]
     tree.args.args = [ast.arg(name) for name, _ in parameters]
-    tree.body = [range_loop(node.target, node.body, FIRST, END)]
-    function = LoopFunction(emitter.kernel, placed(tree, node), parameters)
+    tree.body = [range_loop(target, node.body, FIRST, END)]
+    result: t.Type = t.VOID
+    if sums:
+        result = TupleType(tuple(kinds.values()))
+        tree.body.append(ast.Return(ast.Tuple([ast.Name(name, ast.Load()) for name in sums], ast.Load())))
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result)
     function._known = {RANGE: range, **{name: value for name, value in found.items() if is_known(value)}}
-    run_loop(emitter, node, function, [start, end], list(variables.values()), None)
+    neutral = [emitter.promoted(NEUTRAL[added[name]], kind, node) for name, kind in kinds.items()]
+    words = run_loop(emitter, node, function, [start, end], list(variables.values()), neutral, list(added.values()))
+    for (name, value), word in zip(sums.items(), words, strict=True):
+        emitter.assign_name(name, emitter.binary(added[name](), value, word, node))
 
 
 def no_arguments() -> ast.arguments:
@@ -249,18 +281,20 @@ def run_loop(
     function: LoopFunction,
     bounds: list[Value],
     values: list[Any],
-    reduction: tuple[KernelFunction, list[Value]] | None,
+    neutral: list[Value],
+    combine: Combine,
 ) -> list[Value]:
     """Write a loop's record and run it; the words of its result."""
     emitter.calls = True
     symbol = function.symbol = emitter.unit.fresh(f"{emitter.kernel.symbol}.loop")
-    neutral = reduction[1] if reduction is not None else []
-    operands = emitter.kernel_operands(function, [*bounds, *([so_far(reduction)] if reduction else []), *values], node)
-    passed = operands[2 + len(neutral) :]
-    if len(passed) + 2 * len(neutral) > 100:
+    wanted = function.parameters[2:]
+    passed: list[Value] = []
+    for value, (name, kind) in zip(values, wanted[len(wanted) - len(values) :], strict=True):
+        passed += emitter.operands_of(value, kind, f"{name} is {kind}", function, wanted.index((name, kind)) + 2, node)
+    if len(passed) + 2 * len(neutral) > MOST_LOOP_WORDS:
         emitter.error("a parallel loop reads too many variables: move a part of it into another kernel", node)
     emitter.unit.reference(function)
-    site = emitter.unit.loop_site(symbol, function, [value.type for value in passed], reduction)
+    site = emitter.unit.loop_site(symbol, function, neutral, passed, combine)
     record = emitter.fork_top
     emitter.line(f"store ptr {site}, ptr {record}, align 8")
     place = offset(emitter, record, 1)
@@ -269,12 +303,6 @@ def run_loop(
     return [
         load_word(emitter, place, 2 + len(neutral) + position, value.type) for position, value in enumerate(neutral)
     ]
-
-
-def so_far(reduction: tuple[KernelFunction, list[Value]]) -> Any:
-    """The neutral result in the form of the result's type."""
-    kernel, neutral = reduction
-    return rebuilt(kernel.result, iter(neutral))
 
 
 @syntax(words.preduce, "preduce(combine, term, count, neutral, ...)")
@@ -308,8 +336,7 @@ def reduction(emitter: Any, node: ast.Call) -> Any:
     tree.args.args = [ast.arg(name) for name, _ in parameters]
     loop_tree = range_loop(ast.Name(counter, ast.Store()), body, FIRST, END)
     tree.body = [loop_tree, ast.Return(ast.Name(SO_FAR, ast.Load()))]
-    function = LoopFunction(emitter.kernel, placed(tree, node), parameters)
-    function.result = result
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result)
     function._known = {RANGE: range}
     function._known |= {
         each.id: emitter.lookup(each.id)
@@ -317,7 +344,7 @@ def reduction(emitter: Any, node: ast.Call) -> Any:
         for each in ast.walk(argument)
         if isinstance(each, ast.Name) and each.id in emitter.scope.names
     }
-    found = run_loop(emitter, node, function, [Value("0", t.I64), count], arguments, (combine, neutral))
+    found = run_loop(emitter, node, function, [Value("0", t.I64), count], arguments, neutral, combine)
     return rebuilt(result, iter(found))
 
 
@@ -325,33 +352,35 @@ def reduction(emitter: Any, node: ast.Call) -> Any:
 
 
 def loop_functions(
-    symbol: str, function: KernelFunction, passed: list[t.Type], combine: KernelFunction | None
+    symbol: str, function: KernelFunction, neutral: list[Value], passed: list[Value], combine: Combine
 ) -> Iterator[str]:
     """A loop's `chunk` and `combine`, in C's convention: between the record's words and the kernels' parameters."""
-    kinds = [computed(kind) for kind in scalars(combine.result)] if combine is not None else []
-    lines = [
-        f'define internal void @"{symbol}.chunk"(ptr %fiber, ptr %top, ptr %words, i64 %first, i64 %end) nounwind {{'
-    ]
+    kinds = [value.type for value in neutral]
+    head = "(ptr %fiber, ptr %top, ptr %words, i64 %first, i64 %end) nounwind {"
+    lines = [f'define internal void @"{symbol}.chunk"{head}']
     arguments = ["ptr %fiber", "ptr %top", "i64 %first", "i64 %end"]
-    for position, kind in enumerate([*kinds, *passed]):
+    for position, kind in enumerate([*kinds, *(value.type for value in passed)]):
         lines += loaded(f"%v.{position}", "%words", 2 + len(kinds) + position, kind)
         arguments.append(f"{kind.ir} %v.{position}")
     lines += called("%r", f'@"{symbol}"', function.result, arguments)
     lines += results_stored("%r", "%words", 2 + len(kinds), function.result)
     yield "\n".join([*lines, "  ret void", "}"])
-    if combine is None:
+    if not kinds:
         return
     head = "(ptr %fiber, ptr %top, ptr %words, ptr %later) nounwind {"
     lines = [f'define internal void @"{symbol}.combine"{head}']
-    arguments = ["ptr %fiber", "ptr %top"]
     for position, kind in enumerate(kinds):
         lines += loaded(f"%a.{position}", "%words", 2 + len(kinds) + position, kind)
-        arguments.append(f"{kind.ir} %a.{position}")
-    for position, kind in enumerate(kinds):
         lines += loaded(f"%b.{position}", "%later", position, kind)
-        arguments.append(f"{kind.ir} %b.{position}")
-    lines += called("%r", f'@"{combine.symbol}"', combine.result, arguments)
-    lines += results_stored("%r", "%words", 2 + len(kinds), combine.result)
+    if isinstance(combine, KernelFunction):
+        both = [f"{kind.ir} %{side}.{position}" for side in "ab" for position, kind in enumerate(kinds)]
+        lines += called("%r", f'@"{combine.symbol}"', combine.result, ["ptr %fiber", "ptr %top", *both])
+        lines += results_stored("%r", "%words", 2 + len(kinds), combine.result)
+    else:
+        for position, (kind, operator) in enumerate(zip(kinds, combine, strict=True)):
+            word = WORDS[operator][kind == t.F64]
+            lines.append(f"  %r.{position} = {word} {kind.ir} %a.{position}, %b.{position}")
+            lines.append(f"  store {kind.ir} %r.{position}, ptr %a.{position}.at, align 8")
     yield "\n".join([*lines, "  ret void", "}"])
 
 
