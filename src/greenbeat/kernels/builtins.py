@@ -31,11 +31,14 @@ for _name, _overflows in (("exp2", True), ("cbrt", False)):
     if hasattr(math, _name):
         UNARY[getattr(math, _name)] = _overflows
 # Those that give every finite float a finite result need no checks but of infinities.
+DECLARED: dict[str, Any] = {"fmod": support.fmod, "pow": support.pow}
 NEVER_FAILS = {math.asinh, math.atan, math.erf, math.erfc, math.tanh}
 
 
 def library(emitter: KernelEmitter, name: str, *arguments: Value) -> Value:
     """Call a function of the C library on floats."""
+    if name in DECLARED:
+        return emitter.call_support(DECLARED[name], t.F64, *arguments)
     operands = ", ".join(f"double {argument.ir}" for argument in arguments)
     emitter.unit.declare(f"declare double @{name}({', '.join(['double'] * len(arguments))}) nobuiltin memory(none)")
     return emitter.temporary(f"call double @{name}({operands})", t.F64)

@@ -17,6 +17,8 @@ from greenbeat.native import cache as files
 from greenbeat.native.linker import Library
 
 ENTRIES_KEPT = 1000
+# How many dots a name from outside may have.
+DEEPEST_ATTRIBUTE = 3
 SYMBOLS = ("thunk", "parameters", "results")
 
 
@@ -39,21 +41,22 @@ def reached(kernel: KernelFunction) -> tuple[list[KernelFunction], str]:
         told.append(_described(function))
         waiting = sorted(outside.items())
         for name, value in waiting:
-            if constant(value):
-                told.append(f"{name} = {value!r} {type(value).__qualname__}")
-                continue
             other = getattr(value, "_function", None)
             if isinstance(other, KernelFunction):
                 if not any(other is known for known in found):
                     found.append(other)
                 told.append(f"{name} is kernel {next(i for i, known in enumerate(found) if known is other)}")
-            elif isinstance(value, types.ModuleType | type) and "." not in name:
-                # Attributes of modules and classes; which of them are used, the names in the code say well enough.
+            elif constant(value) or isinstance(value, str):
+                told.append(f"{name} = {value!r} {type(value).__qualname__}")
+            elif isinstance(value, types.ModuleType | type):
                 told.append(f"{name} is {value.__name__}")
-                inner = {n: value.__dict__[n] for n in names if n in value.__dict__}
-                waiting += [(f"{name}.{n}", v) for n, v in sorted(inner.items())]
+                if name.count(".") < DEEPEST_ATTRIBUTE:
+                    # Which attributes are used, the names in the code say well enough.
+                    inner = {n: getattr(value, n) for n in names if hasattr(value, n)}
+                    waiting += [(f"{name}.{n}", v) for n, v in sorted(inner.items())]
             else:
-                told.append(f"{name} is {getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)!r}")
+                kind = type(value)
+                told.append(f"{name} is {getattr(value, '__qualname__', '')}, a {kind.__module__}.{kind.__qualname__}")
     return found, "\n".join(told)
 
 
