@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from greenbeat.api.runtime import Runtime
     from greenbeat.api.table import Table
     from greenbeat.api.tags import Tag
-    from greenbeat.api.tasks import Task, TaskGroup, gather, spawn
+    from greenbeat.api.tasks import Task, TaskGroup, gather
     from greenbeat.errors import (
         Cancelled,
         ChannelClosed,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Trap,
         UncaughtException,
     )
-    from greenbeat.forkjoin.words import par, prange, preduce
+    from greenbeat.forkjoin.words import par, prange, preduce, spawn
     from greenbeat.kernels.objects import Kernel, kernel
     from greenbeat.kernels.types import Array
     from greenbeat.native.types import f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -118,7 +118,7 @@ _WHERE = {
     "u64": ("greenbeat.native.types", "u64"),
     "u8": ("greenbeat.native.types", "u8"),
     "select": ("greenbeat.api.channels", "select"),
-    "spawn": ("greenbeat.api.tasks", "spawn"),
+    "spawn": ("greenbeat.forkjoin.words", "spawn"),
 }
 __version__ = "0.1.0"
 

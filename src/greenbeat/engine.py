@@ -30,6 +30,7 @@ MODULES = [
     "greenbeat.tasks.selecting",
     "greenbeat.forkjoin.promotion",
     "greenbeat.kernels.calling",
+    "greenbeat.kernels.spawning",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the

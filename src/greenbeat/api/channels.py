@@ -10,10 +10,12 @@
 A value is a number, a bool, None, or a tuple of numbers and bools; each item is a 64-bit word.
 """
 
+from __future__ import annotations
+
 import ctypes
 import struct
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from greenbeat.api.bridge import native
 from greenbeat.api.checks import described, shown
@@ -104,7 +106,8 @@ def _code(kind: Type) -> str:
     if isinstance(kind, BoolType):
         return "?7x"
     if isinstance(kind, FloatType):
-        return "d" if kind.size == 8 else "f4x"
+        # An f32 is passed as it is computed with, as an f64.
+        return "d"
     assert isinstance(kind, IntegerType)
     return "q" if kind.signed else "Q"
 
@@ -124,7 +127,10 @@ def _check(item: Any, kind: Type) -> None:
             raise OverflowError(f"{shown(item)} does not fit {kind}")
 
 
-class Channel:
+Element = TypeVar("Element")
+
+
+class Channel(Generic[Element]):
     """A queue between tasks, threads and event loops.
 
     Args:
@@ -144,13 +150,15 @@ class Channel:
         if not 0 <= capacity <= MOST_CAPACITY:
             raise ValueError(f"a capacity is from 0 to {MOST_CAPACITY}: {shown(capacity)}")
         self._format = _Format(kind)
-        self.kind, self.capacity = kind, capacity
+        self.kind, self.capacity = tuple.__class_getitem__(kind) if isinstance(kind, tuple) else kind, capacity
         self._address: int = native.new_channel(self._format.width, capacity)
         if not self._address:
             raise MemoryError(f"no memory for a channel of {capacity} values")
 
-    def __class_getitem__(cls, kind: Any) -> "ChannelOf":
-        return ChannelOf(kind)
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, kind):
+            return ChannelOf(kind)
 
     def send(self, value: Any = None, timeout: float | None = None) -> None:
         """Send a value; wait in this thread while the channel is full.
@@ -213,7 +221,7 @@ class Channel:
         """Let nothing more be sent. What was sent before can still be received; who waits gets `ChannelClosed`."""
         native.close_channel(self._address)
 
-    def sending(self, value: Any = None) -> "Sending":
+    def sending(self, value: Any = None) -> Sending:
         """For `select`: to send this value."""
         room = words(self._format.width)
         self._format.pack(value, room)
@@ -259,8 +267,8 @@ class ChannelOf:
     """`Channel[T]` in an annotation: a channel of values of a type."""
 
     def __init__(self, kind: Any) -> None:
-        self.kind = kind
-        self.types, self.is_tuple = element_types(kind)
+        element_types(kind)
+        self.kind = self.channel_values = kind
 
     def __repr__(self) -> str:
         return f"greenbeat.Channel[{self.kind}]"
@@ -269,7 +277,7 @@ class ChannelOf:
 class Sending:
     """A send for `select`; made by `Channel.sending`."""
 
-    def __init__(self, channel: Channel, room: Any) -> None:
+    def __init__(self, channel: Channel[Any], room: Any) -> None:
         self.channel, self.room = channel, room
 
 
@@ -280,10 +288,10 @@ class _Case(ctypes.Structure):
 class _Cases:
     """The cases of a select, as native code wants them."""
 
-    def __init__(self, cases: Sequence[Channel | Sending]) -> None:
+    def __init__(self, cases: Sequence[Channel[Any] | Sending]) -> None:
         if not 1 <= len(cases) <= MOST_CASES:
             raise ValueError(f"select takes from 1 to {MOST_CASES} cases, not {len(cases)}")
-        self.channels: list[Channel] = []
+        self.channels: list[Channel[Any]] = []
         self.rooms: list[Any] = []
         self.sends: list[bool] = []
         for case in cases:
@@ -314,7 +322,7 @@ class _Cases:
         return number, value
 
 
-def select(cases: Sequence[Channel | Sending], timeout: float | None = None) -> tuple[int, Any]:
+def select(cases: Sequence[Channel[Any] | Sending], timeout: float | None = None) -> tuple[int, Any]:
     """Do the first of several sends and receives that can be done, and only that one; wait in this thread for it.
 
     Args:
@@ -333,7 +341,7 @@ def select(cases: Sequence[Channel | Sending], timeout: float | None = None) -> 
     return made.answer(found, timeout)
 
 
-async def aselect(cases: Sequence[Channel | Sending]) -> tuple[int, Any]:
+async def aselect(cases: Sequence[Channel[Any] | Sending]) -> tuple[int, Any]:
     """As `select`, while the event loop runs others.
 
     Raises:
@@ -348,5 +356,5 @@ async def aselect(cases: Sequence[Channel | Sending]) -> tuple[int, Any]:
     return made.answer(await bridge.expect(pending, native.finish_select), None)
 
 
-def _closed(channel: Channel) -> NoReturn:
+def _closed(channel: Channel[Any]) -> NoReturn:
     raise ChannelClosed(f"{channel!r} is closed")

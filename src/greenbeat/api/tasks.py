@@ -50,6 +50,11 @@ def work_of(function: Any, arguments: tuple[Any, ...]) -> Work:
     Raises:
         TypeError: it is nothing that runs as a task.
     """
+    from greenbeat.kernels.objects import Kernel  # here, since tasks of guests do without
+    from greenbeat.kernels.work import KernelWork
+
+    if isinstance(function, Kernel):
+        return KernelWork(function, arguments)
     for kind, make in _kinds:
         if isinstance(function, kind):
             return make(function, arguments)
@@ -195,15 +200,6 @@ class Task:
 
     def __reduce__(self) -> Any:
         raise TypeError("a greenbeat.Task cannot be pickled or copied")
-
-
-def spawn(function: Any, /, *arguments: Any) -> Task:
-    """Let a kernel, a guest's function or a resumable call run beside the caller.
-
-    Raises:
-        TypeError, ValueError: it cannot be spawned, or an argument does not fit.
-    """
-    return Task(work_of(function, arguments), 2)
 
 
 def _checked(task: Any) -> Task:

@@ -19,6 +19,21 @@ def par(*results: Any) -> tuple[Any, ...]:
     return results
 
 
+def spawn(function: Any, /, *arguments: Any) -> Any:
+    """Let a kernel, a guest's function or a resumable call run beside the caller.
+
+    Returns:
+        A `greenbeat.Task`. In a kernel, which can spawn kernels, it has `join()` and `cancel()`, and is joined at most
+        once.
+
+    Raises:
+        TypeError, ValueError: it cannot be spawned, or an argument does not fit.
+    """
+    from greenbeat.api.tasks import Task, work_of
+
+    return Task(work_of(function, arguments), 2)
+
+
 def prange(start: int, stop: int | None = None, /) -> range:
     """In a kernel: a range whose iterations may run at the same time, in any order.
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from greenbeat.kernels.arithmetic import Arithmetic
 from greenbeat.kernels.source import KernelFunction
-from greenbeat.kernels.types import ArrayType, computed
-from greenbeat.kernels.values import ArrayValue
+from greenbeat.kernels.types import ArrayType, HandleType, computed
+from greenbeat.kernels.values import ArrayValue, Method
 from greenbeat.native import types as t
 from greenbeat.native.values import Value
 
@@ -42,6 +42,8 @@ class Arrays(Arithmetic):
             if node.attr == "size":
                 return sizes[0] if len(sizes) == 1 else self.binary(ast.Mult(), sizes[0], sizes[1], node)
             self.error(f"an array has no {node.attr!r} in a kernel: it has shape, size, ndim and len()", node)
+        if isinstance(base, Value) and isinstance(base.type, HandleType):
+            return Method(base, node.attr)
         if isinstance(base, Value | tuple | bool | int | float):
             self.error(f"{self.describe(base)} has no attributes in a kernel", node)
         try:

@@ -7,12 +7,13 @@
 What is off the path is done by hooks, Python functions that `objects.py` registers.
 """
 
-from greenbeat.kernels.hooks import ARGUMENT, BIND, COMPILE, FAILURE, HOOKS
+from greenbeat.kernels.hooks import ARGUMENT, BIND, COMPILE, FAILURE
 from greenbeat.kernels.packing import (
     MISFIT,
     KernelObject,
     Packing,
     View,
+    kernel_hooks,
     pack_arguments,
     release_views,
     truths,
@@ -20,7 +21,6 @@ from greenbeat.kernels.packing import (
 )
 from greenbeat.kernels.types import MOST_ARRAYS
 from greenbeat.native import (
-    array,
     cast,
     export,
     function,
@@ -38,7 +38,7 @@ from greenbeat.native import (
     unlikely,
     void,
 )
-from greenbeat.runtime.hooks import or_none, put_exception, take_exception
+from greenbeat.runtime.hooks import none_object, or_none, put_exception, take_exception
 from greenbeat.runtime.pythonapi import (
     HAVE_GC,
     HAVE_VECTORCALL,
@@ -77,7 +77,6 @@ from greenbeat.tasks.layout import DIRECT, FINISHED, Fiber, Worker
 from greenbeat.tasks.stacks import new_fiber, release_fiber
 from greenbeat.tasks.threads import RAISED, run_on_fiber, worker_of
 
-kernel_hooks = static(array[ptr[Object], HOOKS], name="kernel_hooks")
 kernel_type = static(ptr[void], name="kernel_type")
 
 
@@ -124,6 +123,15 @@ def raise_failure(fiber: ptr[Fiber], status: u32) -> None:
     made = PyObject_CallFunction(kernel_hooks[FAILURE], form, i32(status), cast(u64, fiber.failure), words[0], words[1])
     if made is not None:
         put_exception(made)
+
+
+@native
+def bound_arguments(self: ptr[KernelObject], given: ptr[Object]) -> ptr[Object]:
+    """A tuple of as many arguments as there are parameters, owned by the caller; null with an exception set."""
+    if PyTuple_Size(given) == i64(self.count):
+        Py_IncRef(given)
+        return given
+    return PyObject_CallFunction(kernel_hooks[BIND], "OOO", self, given, none_object[0])
 
 
 @native(cold=True)

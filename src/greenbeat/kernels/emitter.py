@@ -15,11 +15,11 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from greenbeat.kernels import builtins as _builtins, forking, intrinsics, support
+from greenbeat.kernels import builtins as _builtins, forking, intrinsics, support, tasking
 from greenbeat.kernels.source import CONVENTION, KernelFunction
 from greenbeat.kernels.statements import KernelStatements, flattened, result_ir
 from greenbeat.kernels.types import ArrayType, TupleType, computed, layout, scalars, word_count
-from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue
+from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue, Method
 from greenbeat.native import types as t
 from greenbeat.native.language import NativeFunction
 from greenbeat.native.types import offsetof
@@ -47,6 +47,7 @@ class KernelEmitter(KernelStatements):
     def __init__(self, unit: "KernelUnit", function: KernelFunction) -> None:
         self.passed_on: list[tuple[int, KernelFunction, int]] = []
         self.calls = False
+        self.discarded = set()
         self.fork_top = FORK_TOP
         super().__init__(unit, function)
         try:
@@ -100,6 +101,8 @@ class KernelEmitter(KernelStatements):
 
     def expression_Call(self, node: ast.Call) -> Any:
         callee = self.expression(node.func)
+        if isinstance(callee, Method):
+            return tasking.call_method(self, callee, node)
         found = intrinsics.find(callee)
         if found is not None:
             return self.call_intrinsic(found, node)
@@ -161,7 +164,7 @@ class KernelEmitter(KernelStatements):
         """One argument as operands, parameter `number` of a kernel. `what` begins the message if it does not fit."""
         value = self.fitted(argument, kind, what, node)
         if not isinstance(value, ArrayValue):
-            return [self.number(item, node) for item in flattened(value)]
+            return [self.operand(item, node) for item in flattened(value)]
         if value.strides[0] != "1" and len(value.sizes) == 1:
             self.error("a row of an array of two dimensions cannot be passed on", node)
         self.passed_on.append((value.parameter, kernel, number))
@@ -222,7 +225,10 @@ class KernelEmitter(KernelStatements):
         if callee is None:
             callee = self.expression(node.func)
         found = intrinsics.find(callee)
-        return kernel_of(callee) is not None or (found is not None and found.calls)
+        return kernel_of(callee) is not None or isinstance(callee, Method) or (found is not None and found.calls)
+
+    def for_received(self, node: ast.For, channel: Value) -> None:
+        tasking.loop_over(self, node, channel)
 
     def loop_of(self, callee: Any) -> Callable[..., None] | None:
         """What compiles a loop over what `callee` gives, if anything was registered for it."""

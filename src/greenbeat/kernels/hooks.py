@@ -8,5 +8,6 @@
     ARGUMENT,  # kernel, position, value, cause: raises
     BIND,  # kernel, arguments, names of the last ones: a tuple of all arguments, or raises
     FAILURE,  # status of the fiber, site's address, two words: the exception that it means, with its traceback
-) = range(4)
-HOOKS = 4
+    CHANNEL,  # value, address of a layout: the address of the channel that the value is, or raises
+) = range(5)
+HOOKS = 5

@@ -13,6 +13,7 @@ from typing import Any
 from greenbeat.kernels import support
 from greenbeat.kernels.arrays import Arrays
 from greenbeat.kernels.indices import Candidate, assigned, candidates, inside as everything_in
+from greenbeat.kernels.types import ChannelType
 from greenbeat.kernels.values import FIBER, FORK_TOP, ArrayValue, TupleLocal
 from greenbeat.native import types as t
 from greenbeat.native.values import Local, Loop, Value
@@ -72,9 +73,16 @@ class Loops(Arrays):
                 loop(self, node, node.iter)
                 return
         items = self.expression(node.iter)
+        if isinstance(items, Value) and isinstance(items.type, ChannelType):
+            self.for_received(node, items)
+            return
         if not isinstance(items, ArrayValue):
             self.error(f"a kernel loops over range(...) or an array, not {self.describe(items)}", node.iter)
         self.for_elements(node, items)
+
+    def for_received(self, node: ast.For, channel: Value) -> None:
+        """`for value in channel`: what is received until it is closed."""
+        raise NotImplementedError
 
     def loop_of(self, callee: Any) -> Callable[..., None] | None:
         """What compiles a loop over what `callee` gives, if anything was registered for it."""

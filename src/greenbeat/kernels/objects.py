@@ -17,7 +17,7 @@ from greenbeat.engine import engine
 from greenbeat.kernels import hooks
 from greenbeat.kernels.failures import failure
 from greenbeat.kernels.source import KernelFunction, python_function
-from greenbeat.kernels.types import ArrayType, word_count
+from greenbeat.kernels.types import ArrayType, ChannelType, kernel_type, layout, word_count
 from greenbeat.native.types import BOOL, FloatType, IntegerType, Type
 
 Result = TypeVar("Result")
@@ -156,6 +156,8 @@ def argument(made: Any, position: int, value: object, cause: BaseException | Non
         raise TypeError(f"{what} must be {_wanted(kind)}, {_array_problem(kind, value)}") from cause
     if isinstance(cause, OverflowError) or (isinstance(kind, IntegerType) and isinstance(value, int)):
         raise OverflowError(f"{what}: {_short(value)} does not fit {kind.name}") from None
+    if isinstance(kind, ChannelType):
+        raise TypeError(f"{what} must be {_wanted(kind)}, not {cause}") from None
     raise TypeError(f"{what} must be {_wanted(kind)}, not {_described(value)}") from None
 
 
@@ -218,6 +220,18 @@ def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tu
     return tuple(bound.arguments.values())
 
 
+def channel_address(value: Any, place: int) -> int:
+    """The address of the channel that an argument is."""
+    from greenbeat.api.channels import Channel, ChannelOf
+
+    if not isinstance(value, Channel):
+        raise TypeError(_described(value))
+    known = layout(ChannelType(kernel_type(value.kind)))
+    if ctypes.string_at(place, len(known)) != known:
+        raise TypeError(f"a {kernel_type(ChannelOf(value.kind)).name}")
+    return value._address
+
+
 def _register() -> None:
     _native("prepare_tasks", None)()
     _native("prepare_forks", None)()
@@ -229,6 +243,7 @@ def _register() -> None:
         (hooks.ARGUMENT, argument),
         (hooks.BIND, bind),
         (hooks.FAILURE, failure),
+        (hooks.CHANNEL, channel_address),
     ):
         register(number, hook)
 

@@ -7,9 +7,11 @@ An array stays where it is: its buffer is held until `release_views`.
 
 import sys
 
+from greenbeat.kernels.hooks import CHANNEL, HOOKS
 from greenbeat.kernels.types import (
     CODE_ARRAY,
     CODE_BOOL,
+    CODE_CHANNEL,
     CODE_F32,
     CODE_F64,
     CODE_I8,
@@ -60,6 +62,7 @@ from greenbeat.runtime.pythonapi import (
     PyFloat_FromDouble,
     PyLong_AsLongLong,
     PyLong_FromLongLong,
+    PyObject_CallFunction,
     PyObject_GetBuffer,
     PyTuple_GetItem,
     PyTuple_New,
@@ -123,6 +126,7 @@ class Packing:
     held: u32
 
 
+kernel_hooks = static(array[ptr[Object], HOOKS], name="kernel_hooks")
 # Python's True and False.
 truths = static(array[ptr[Object], 2], name="truths")
 
@@ -217,11 +221,43 @@ def pack_array(item: ptr[Object], packing: ptr[Packing]) -> bool:
 
 
 @native
+def after(layout: ptr[u8]) -> ptr[u8]:
+    """What follows a layout."""
+    if layout[0] == CODE_ARRAY:
+        return layout + 4
+    if layout[0] == CODE_CHANNEL:
+        return after(layout + 1)
+    if layout[0] != CODE_TUPLE:
+        return layout + 1
+    count = layout[1]
+    layout = layout + 2
+    for _ in range(count):
+        layout = after(layout)
+    return layout
+
+
+@native(noinline=True)
+def pack_channel(item: ptr[Object], packing: ptr[Packing]) -> bool:
+    """The address of a channel, which the caller holds; False with an exception set."""
+    layout = packing.layout
+    address = PyObject_CallFunction(kernel_hooks[CHANNEL], "OK", item, cast(u64, layout))
+    if address is None:
+        return False
+    packing.word[0] = u64(PyLong_AsLongLong(address))
+    Py_DecRef(address)
+    packing.word = packing.word + 1
+    packing.layout = after(layout)
+    return True
+
+
+@native
 def pack_value(item: ptr[Object], packing: ptr[Packing]) -> bool:
     """A value by the next layout; False if it does not fit, perhaps with an exception set."""
     code = u32(packing.layout[0])
     if code == CODE_ARRAY:
         return pack_array(item, packing)
+    if code == CODE_CHANNEL:
+        return pack_channel(item, packing)
     if code == CODE_TUPLE:
         count = i64(packing.layout[1])
         packing.layout = packing.layout + 2

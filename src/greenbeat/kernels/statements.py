@@ -18,7 +18,10 @@ class KernelStatements(Loops):
     Attributes:
         declared: the types that variables were annotated with.
         first_assigned: the line of each variable's first assignment.
+        discarded: expressions whose value nobody uses.
     """
+
+    discarded: set[ast.expr]
 
     def __init__(self, unit: Any, function: KernelFunction) -> None:
         self.declared: dict[str, t.Type] = {}
@@ -63,7 +66,7 @@ class KernelStatements(Loops):
             for inner, item in zip(place.items, value, strict=True):
                 self.put(inner, item)
         else:
-            self.store_value(self.number(value, self.node), place.slot)
+            self.store_value(self.operand(value, self.node), place.slot)
 
     def get(self, place: Any) -> Any:
         """What a variable holds."""
@@ -106,6 +109,7 @@ class KernelStatements(Loops):
 
     def statement_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
+            self.discarded.add(node.value)
             self.expression(node.value)
 
     def statement_Assign(self, node: ast.Assign) -> None:

@@ -7,6 +7,7 @@ Functions here are in the engine's language, so their operators are the machine'
 
 from greenbeat.native import (
     bitcast,
+    cast,
     copy_sign,
     count_leading_zeros,
     extern,
@@ -16,11 +17,14 @@ from greenbeat.native import (
     native,
     ptr,
     round_floor,
+    stack,
     u8,
+    u32,
     u64,
     void,
 )
-from greenbeat.tasks.layout import Fiber
+from greenbeat.runtime.system import CLOCK_MONOTONIC, TimeSpec, clock_gettime
+from greenbeat.tasks.layout import Fiber, ForkSite
 
 # Floats are exact integers up to here.
 EXACT = 1 << 53
@@ -77,6 +81,100 @@ def run_loop(fiber: ptr[Fiber], record: ptr[u8]) -> None:
     """Run a parallel loop."""
     serve = fiber.services.loop
     serve(fiber, record)
+
+
+# ---------------------------------------------------------------- tasks
+
+
+@native
+def spawn(fiber: ptr[Fiber], site: ptr[ForkSite]) -> ptr[Fiber]:
+    """A fiber for a task."""
+    serve = fiber.services.spawn
+    return serve(fiber, cast(ptr[void], site.thunk), u64(site.words))
+
+
+@native
+def words_of(fiber: ptr[Fiber], made: ptr[Fiber]) -> ptr[u64]:
+    """Where a task's arguments and results are."""
+    return made.words
+
+
+@native
+def hold(fiber: ptr[Fiber], made: ptr[Fiber], channel: u64) -> None:
+    """Let a task keep a channel."""
+    serve = fiber.services.hold
+    serve(made, cast(ptr[void], channel))
+
+
+@native
+def start(fiber: ptr[Fiber], made: ptr[Fiber], detached: u64) -> u64:
+    """Let a task begin."""
+    serve = fiber.services.start
+    return serve(fiber, made, detached)
+
+
+@native
+def join(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
+    """Wait for a task."""
+    serve = fiber.services.join
+    return serve(fiber, handle)
+
+
+@native
+def forget(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
+    """A task's result has been used."""
+    serve = fiber.services.forget
+    serve(fiber, made)
+
+
+@native
+def cancel(fiber: ptr[Fiber], handle: u64) -> None:
+    """Cancel a task."""
+    serve = fiber.services.cancel
+    serve(fiber, handle)
+
+
+@native
+def send(fiber: ptr[Fiber], channel: u64, words: ptr[u64], until: u64) -> u32:
+    """Send a value."""
+    serve = fiber.services.send
+    return serve(fiber, cast(ptr[void], channel), words, until)
+
+
+@native
+def receive(fiber: ptr[Fiber], channel: u64, words: ptr[u64], until: u64) -> u32:
+    """Receive a value."""
+    serve = fiber.services.receive
+    return serve(fiber, cast(ptr[void], channel), words, until)
+
+
+@native
+def close(fiber: ptr[Fiber], channel: u64) -> None:
+    """Close a channel."""
+    serve = fiber.services.close
+    serve(fiber, cast(ptr[void], channel))
+
+
+@native
+def nanoseconds(seconds: f64) -> u64:
+    """A time in whole nanoseconds, at least one."""
+    many = seconds * 1e9
+    return u64(many) if many >= 1.0 and many < 1e18 else u64(1) if many < 1.0 else u64(1_000_000_000_000_000_000)
+
+
+@native
+def sleep(fiber: ptr[Fiber], seconds: f64) -> None:
+    """Let others run for a time."""
+    serve = fiber.services.sleep
+    serve(fiber, nanoseconds(seconds))
+
+
+@native
+def deadline(fiber: ptr[Fiber], seconds: f64) -> u64:
+    """When so many seconds are over."""
+    time = stack(TimeSpec)
+    clock_gettime(CLOCK_MONOTONIC, time)
+    return u64(time.seconds) * 1_000_000_000 + u64(time.nanoseconds) + nanoseconds(seconds)
 
 
 # ---------------------------------------------------------------- integers

@@ -7,6 +7,7 @@
     bool                      bool           1
     tuple[A, B]               its items      theirs
     Array[T], Array[T, 2]     itself         2: address, length; 5: address, rows, columns and their strides
+    Channel[T]                its address    1
 
 A narrow type says what fits; numbers are computed with 64 bits. A parameter or result is described to native code by
 its *layout*, bytes that begin with a code of the list below.
@@ -20,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Generic
 from greenbeat.native.types import BOOL, F32, F64, I64, U64, VOID, BoolType, FloatType, IntegerType, Type
 
 # Codes of layouts. Those of integers up to `CODE_U64` are followed by nothing, `CODE_TUPLE` by the number of its items
-# and their layouts, `CODE_ARRAY` by the number of its dimensions, the code of its elements, and whether it is written.
+# and their layouts, `CODE_ARRAY` by the number of its dimensions, the code of its elements, and whether it is written,
+# `CODE_CHANNEL` by the layout of its values.
 CODE_BOOL, CODE_I8, CODE_I16, CODE_I32, CODE_I64, CODE_U8, CODE_U16, CODE_U32, CODE_U64 = range(1, 10)
-CODE_F32, CODE_F64, CODE_TUPLE, CODE_ARRAY, CODE_NONE = range(10, 15)
+CODE_F32, CODE_F64, CODE_TUPLE, CODE_ARRAY, CODE_NONE, CODE_CHANNEL = range(10, 16)
 CODE_END = 0
 
 MOST_WORDS = 128
@@ -51,6 +53,34 @@ class ArrayType(Type):
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"Array[{self.element.name}{', 2' * (self.dimensions == 2)}]"
+
+
+@dataclass(frozen=True, repr=False)
+class HandleType(Type):
+    """Something that a kernel holds by a word: a task or a channel. What it gives or passes is an `element`."""
+
+    element: Type
+    ir: str = "i64"
+    size: int = 8
+    align: int = 8
+
+
+@dataclass(frozen=True, repr=False)
+class TaskType(HandleType):
+    """A task that a kernel has spawned; `element` is its result."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"Task[{'None' if self.element == VOID else self.element.name}]"
+
+
+@dataclass(frozen=True, repr=False)
+class ChannelType(HandleType):
+    """A channel of values of a type."""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"Channel[{'None' if self.element == VOID else self.element.name}]"
 
 
 class ArrayForm:
@@ -92,6 +122,9 @@ else:
     Array = ArrayForm()
 
 
+_NO_CHANNEL = object()
+
+
 def kernel_type(annotation: Any) -> Type:
     """The type that an annotation means.
 
@@ -107,14 +140,16 @@ def kernel_type(annotation: Any) -> Type:
         return BOOL
     if annotation is None or annotation is type(None):
         return VOID
-    if isinstance(annotation, IntegerType | FloatType | BoolType | TupleType | ArrayType):
+    if isinstance(annotation, IntegerType | FloatType | BoolType | TupleType | ArrayType | HandleType):
         return annotation
+    if (values := getattr(annotation, "channel_values", _NO_CHANNEL)) is not _NO_CHANNEL:
+        return ChannelType(kernel_type(values))
     if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
         if ... in annotation.__args__:
             raise TypeError("a tuple's length is part of its type, as in tuple[int, float]")
         items = tuple(kernel_type(a) for a in annotation.__args__ if a != ())
         for item in items:
-            if isinstance(item, ArrayType) or item == VOID:
+            if isinstance(item, ArrayType | HandleType) or item == VOID:
                 raise TypeError(f"a tuple holds numbers, bools and tuples, not {item.name}")
         return TupleType(items)
     if annotation is Array:
@@ -163,4 +198,6 @@ def layout(kind: Type, written: bool = False) -> bytes:
         return bytes([CODE_TUPLE, len(kind.items)]) + b"".join(map(layout, kind.items))
     if isinstance(kind, ArrayType):
         return bytes([CODE_ARRAY, kind.dimensions, _CODES[kind.element.name], written])
+    if isinstance(kind, ChannelType):
+        return bytes([CODE_CHANNEL]) + layout(kind.element)
     return bytes([_CODES[kind.name]])

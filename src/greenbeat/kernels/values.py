@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from greenbeat.errors import KernelError
 from greenbeat.kernels import support
 from greenbeat.kernels.source import KernelFunction
-from greenbeat.kernels.types import ArrayType, TupleType, computed
+from greenbeat.kernels.types import ArrayType, HandleType, TupleType, computed
 from greenbeat.native import types as t
 from greenbeat.native.language import NativeFunction
 from greenbeat.native.statements import Statements
@@ -41,6 +41,14 @@ class ArrayValue:
     sizes: list[str]
     strides: list[str]
     parameter: int
+
+
+@dataclass
+class Method:
+    """A method of a task or a channel, about to be called."""
+
+    handle: Value
+    name: str
 
 
 @dataclass
@@ -149,6 +157,12 @@ class KernelValues(Statements):
             return Value(t.float_literal(value, t.F64), t.F64)
         self.error(f"a number is needed here, not {self.describe(value)}", node)
 
+    def operand(self, value: Any, node: ast.AST) -> Value:
+        """An expression in a register: a number, a bool, a task or a channel."""
+        if isinstance(value, Value) and isinstance(value.type, HandleType):
+            return value
+        return self.number(value, node)
+
     def kind_of(self, value: Any, node: ast.AST) -> t.Type:
         """The type that an expression has as a variable."""
         if isinstance(value, tuple):
@@ -157,7 +171,7 @@ class KernelValues(Statements):
             return value.type
         if isinstance(value, Value) and value.type == t.VOID:
             self.error("this gives None, which is no value in a kernel", node)
-        return self.number(value, node).type
+        return self.operand(value, node).type
 
     def common(self, values: list[Any], node: ast.AST) -> t.Type:
         """The type that numbers of different types have together, as Python mixes them."""
@@ -217,6 +231,10 @@ class KernelValues(Statements):
             return value
         if isinstance(value, Value) and value.type == t.VOID:
             self.error(f"{what}, but this gives None", node)
+        if isinstance(kind, HandleType):
+            if not isinstance(value, Value) or value.type != kind:
+                self.error(f"{what}, but this is {self.describe(value)}", node)
+            return value
         if isinstance(value, tuple | ArrayValue) or not isinstance(value, Value | bool | int | float):
             self.error(f"{what}, but this is {self.describe(value)}", node)
         number, wide = self.number(value, node), computed(kind)

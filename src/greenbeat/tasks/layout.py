@@ -31,6 +31,9 @@ IDLE, PREPARING, WAITING, FIRED = 0, 1, 2, 3
 # Why a wait ended, besides the number of the place that was served.
 BY_CANCEL, BY_TIME, BY_CLOSE = 0x1000_0000, 0x1000_0001, 0x1000_0002
 
+# Channels that a kernel can give to a task.
+MOST_CHANNELS = 4
+
 STACK_SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 23)
 CLASSES = len(STACK_SIZES)
 # Classes by what they are for.
@@ -52,6 +55,8 @@ class KernelServices:
     # handle.
     spawn: function[[ptr["Fiber"], ptr[void], u64], ptr["Fiber"]]
     start: function[[ptr["Fiber"], ptr["Fiber"], u64], u64]
+    # hold(made, channel): the channel lives as long as what was made runs.
+    hold: function[[ptr["Fiber"], ptr[void]], None]
     # join(fiber, handle) waits and gives the fiber, whose words are the result; then forget(fiber, joined).
     join: function[[ptr["Fiber"], u64], ptr["Fiber"]]
     forget: function[[ptr["Fiber"], ptr["Fiber"]], None]
@@ -184,6 +189,12 @@ class Fiber:
     # What a promoted branch is; of a part of a loop, the record of the loop that it was split from.
     site: ptr["ForkSite"]
     loop: ptr[u8]
+    # What `dismiss` is to be called with when the fiber has ended: what it was given that somebody must give back.
+    keeping: ptr[void]
+    dismiss: function[[ptr[void]], None]
+    # Channels that it was given by a kernel, and that are kept for it.
+    channels: array[ptr[void], MOST_CHANNELS]
+    channel_count: u32
     # Tells uses of the same stack apart, in handles.
     generation: u32
     # Tasks that its code has spawned and not joined yet; its place in such a list.

@@ -98,6 +98,8 @@ def end_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """A fiber has left its stack for good."""
     if fiber.children is not None:
         forget_children(worker, fiber)
+    if fiber.keeping is not None:
+        fiber.dismiss(fiber.keeping)
     driver = fiber.driver
     if driver is not None:
         # The driver gives it back, perhaps as soon as it sees this.

@@ -10,7 +10,7 @@ task that was joined already, whose stack serves somebody else by now, is told f
 from greenbeat.native import addressof, cast, function, inline, native, ptr, stack, u32, u64, void
 from greenbeat.runtime.system import now
 from greenbeat.tasks.beat import abandon, cancel, fail_service, leave
-from greenbeat.tasks.channels import Channel, close_channel, fiber_receive, fiber_send
+from greenbeat.tasks.channels import Channel, close_channel, drop_channel, fiber_receive, fiber_send, hold_channel
 from greenbeat.tasks.layout import (
     BAD_HANDLE,
     BY_CANCEL,
@@ -76,6 +76,26 @@ def let_go(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
         made.sibling.elder = made.elder
     made.parent = None
     drop_reference(fiber.worker, made)
+
+
+@native
+def dismiss_channels(made: ptr[void]) -> None:
+    """A task has ended: give its channels back."""
+    fiber = cast(ptr[Fiber], made)
+    for i in range(fiber.channel_count):
+        drop_channel(cast(ptr[Channel], fiber.channels[i]))
+
+
+@native
+def hold_service(made: ptr[Fiber], channel: ptr[void]) -> None:
+    """Let a task that has not begun keep one of at most MOST_CHANNELS channels."""
+    if made.keeping is None:
+        made.keeping = cast(ptr[void], made)
+        made.dismiss = dismiss_channels
+        made.channel_count = 0
+    made.channels[made.channel_count] = channel
+    made.channel_count += 1
+    hold_channel(cast(ptr[Channel], channel))
 
 
 @native(noinline=True)
@@ -213,6 +233,7 @@ def prepare_services() -> None:
     services.fail = fail_service
     services.spawn = spawn_service
     services.start = start_service
+    services.hold = hold_service
     services.join = join_service
     services.forget = forget_service
     services.cancel = cancel_service
