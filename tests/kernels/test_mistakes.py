@@ -149,3 +149,26 @@ def test_too_many_variables() -> None:
 def test_too_deep() -> None:
     with pytest.raises((gb.KernelError, RecursionError, MemoryError)):
         module("@gb.kernel\ndef f(n: int) -> int:\n    return " + "-" * 3000 + "n\n")["f"](1)
+
+
+def test_frames_have_a_limit() -> None:
+    text = "g(n)"
+    for _ in range(12):
+        text = f"f({', '.join(['g(n)'] * 60)}, {text})"
+    parameters = ", ".join(f"p{i}: int" for i in range(61))
+    names = module(f"""
+@gb.kernel
+def g(n: int) -> int:
+    return n if n < 2 else g(n - 1) + g(n - 2)
+
+@gb.kernel
+def f({parameters}) -> int:
+    return p0 ^ {" + ".join(f"p{i} * p{i}" for i in range(61))} + g(p3)
+
+@gb.kernel
+def h(n: int) -> int:
+    return {text}
+""")
+    assert names["f"](*[1] * 61) == 63
+    with pytest.raises(gb.KernelError, match="bytes of the stack, of which a kernel has 3584"):
+        names["h"](1)

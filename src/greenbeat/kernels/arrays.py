@@ -6,9 +6,11 @@ An index is checked, unless it is known to be inside: `known_indices` has what l
 """
 
 import ast
+import types
 from typing import Any
 
 from greenbeat.kernels.arithmetic import Arithmetic
+from greenbeat.kernels.cache import DEEPEST_ATTRIBUTE
 from greenbeat.kernels.source import KernelFunction
 from greenbeat.kernels.types import ArrayType, HandleType, computed
 from greenbeat.kernels.values import ArrayValue, Method
@@ -46,6 +48,10 @@ class Arrays(Arithmetic):
             return Method(base, node.attr)
         if isinstance(base, Value | tuple | bool | int | float):
             self.error(f"{self.describe(base)} has no attributes in a kernel", node)
+        if not isinstance(base, types.ModuleType | type):
+            self.error(f"a kernel reads attributes of modules and classes, not of {self.describe(base)}", node)
+        if ast.unparse(node).count(".") > DEEPEST_ATTRIBUTE:
+            self.error(f"a name from outside has at most {DEEPEST_ATTRIBUTE} dots", node)
         try:
             return self.known(getattr(base, node.attr))
         except AttributeError as problem:

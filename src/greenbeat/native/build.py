@@ -1,6 +1,6 @@
 """From units to machine code: optimise, emit objects, link them into the process, and hand out functions by name."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -11,9 +11,18 @@ from greenbeat.native.targets import Machine, host_machine
 
 
 def compile_text(
-    text: str, machine: Machine, *, assembly: bool = False, speed: int = 2, vectorize: bool = False
+    text: str,
+    machine: Machine,
+    *,
+    assembly: bool = False,
+    speed: int = 2,
+    vectorize: bool = False,
+    examine: Callable[[str], None] | None = None,
 ) -> bytes:
-    """Compile LLVM IR to an object file (or, with `assembly`, to assembly text)."""
+    """Compile LLVM IR to an object file (or, with `assembly`, to assembly text).
+
+    `examine` is called with the assembly text of what becomes an object, and may refuse it.
+    """
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = tuning.slp_vectorization = vectorize
     # Closed in this order: left to the garbage collector, a context may go before its module, which ends the process.
@@ -22,6 +31,8 @@ def compile_text(
         module.verify()
         with llvm.create_pass_builder(target, tuning) as builder, builder.getModulePassManager() as passes:
             passes.run(module, builder)
+        if examine is not None:
+            examine(str(target.emit_assembly(module)))
         if assembly:
             return str(target.emit_assembly(module)).encode()
         return bytes(target.emit_object(module))
