@@ -36,7 +36,8 @@ class Runtime:
     """Workers that run tasks; there is one runtime at a time.
 
     Args:
-        workers: how many threads; by default as many as this process may use processors.
+        workers: how many threads, and how many processors a kernel that forks runs on, its caller's included; by
+            default as many as this process may use.
         pin: bind each worker to a processor of its own, where the system can.
 
     Raises:
@@ -64,6 +65,7 @@ class Runtime:
                     raise RuntimeError("there is a runtime already: close it first, or make it in a `with` block")
                 _current.close()
             native.stop_pool(0)
+            native.set_seats(self.workers)
             self._open = True
             _current, _chosen = self, chosen
             places = sorted(os.sched_getaffinity(0)) if self.pin and hasattr(os, "sched_getaffinity") else []

@@ -19,7 +19,7 @@ from greenbeat.native.linker import Library
 ENTRIES_KEPT = 1000
 # How many dots a name from outside may have.
 DEEPEST_ATTRIBUTE = 3
-SYMBOLS = ("thunk", "parameters", "results")
+SYMBOLS = ("thunk", "parameters", "results", "forks")
 
 
 @cache

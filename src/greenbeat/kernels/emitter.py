@@ -330,6 +330,7 @@ class KernelUnit(Unit):
         for name, data in (("parameters", parameters), ("results", layout(self.kernel.result))):
             cells = ", ".join(f"i8 {byte}" for byte in data + b"\0")
             yield f"@{name} = constant [{len(data) + 1} x i8] [{cells}]"
+        yield f"@forks = constant i8 {int(bool(self.thunks))}"
 
 
 def kernel_of(value: Any) -> KernelFunction | None:

@@ -138,8 +138,19 @@ def compile_now(made: Any, again: bool = False) -> None:
             return
         library = cache.obtain(made._function, key)
         # The library is never unloaded: calls may be inside of what it replaces.
-        set_kernel_code(made, *(library.addresses[symbol] for symbol in cache.SYMBOLS))
+        *code, forks = (library.addresses[symbol] for symbol in cache.SYMBOLS)
+        set_kernel_code(made, *code)
+        if ctypes.string_at(forks, 1) != b"\0":
+            _ready_for_forks()
         made._key = key
+
+
+def _ready_for_forks() -> None:
+    """Let there be workers, and beats often enough for branches to be spread."""
+    from greenbeat.api.runtime import ensure_runtime
+
+    _native("beat_faster", None)()
+    ensure_runtime()
 
 
 # ---------------------------------------------------------------- hooks

@@ -37,7 +37,7 @@ from greenbeat.tasks.layout import (
     Fiber,
     Worker,
 )
-from greenbeat.tasks.pool import pool, share_following
+from greenbeat.tasks.pool import pool, share_following, share_tasks, sit_down
 from greenbeat.tasks.scheduler import has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
@@ -110,6 +110,8 @@ def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     """A beat on a thread of Python's that is inside of a call."""
     worker = fiber.worker
     time = now()
+    sit_down(worker)
+    share_tasks(worker)
     if worker.python is None or time - worker.looked >= SIGNAL_PERIOD:
         worker.looked = time
         take_gil(worker)

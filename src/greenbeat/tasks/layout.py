@@ -232,6 +232,8 @@ class Worker:
     # The thread sleeps on this word when it is 1; the next in the list of those that sleep.
     asleep: u32
     next: ptr["Worker"]
+    # Whether it counts among those that run fibers.
+    is_seated: u32
     # What the pacemaker knows of the thread.
     thread: ptr[void]
     root: ptr[Fiber]

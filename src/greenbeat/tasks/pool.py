@@ -5,6 +5,10 @@ steal it. What comes from threads that are no workers, or was interrupted by a b
 
 A worker that finds nothing says that it sleeps, makes every other thread pass a memory barrier, and looks once more.
 So whoever makes a fiber ready needs no barrier of its own: either it sees the sleeper, or the sleeper sees the fiber.
+
+A runtime has as many *seats* as it was given workers. Whoever runs fibers takes one, a thread that called a kernel too
+from its first beat on; without a seat a worker runs what is in the shared queue, and steals nothing. So a call that
+forks runs on as many processors as the runtime has workers, the calling thread included.
 """
 
 from greenbeat.native import (
@@ -14,6 +18,7 @@ from greenbeat.native import (
     atomic_store,
     atomic_update,
     cast,
+    export,
     fence,
     inline,
     native,
@@ -52,6 +57,9 @@ class Pool:
     stopping: u32
     # Whether threads can be made to pass a barrier.
     barrier: u32
+    # How many may steal, and how many run fibers.
+    seats: u32
+    seated: u32
     # All workers, those of drivers too.
     worker_count: u32
     workers: array[ptr[Worker], MOST_WORKERS]
@@ -72,6 +80,40 @@ def publish() -> None:
     """What comes before is seen by whoever goes to sleep after; see the file's text."""
     if unlikely(pool.barrier == 0):
         fence("seq_cst")
+
+
+@native
+def sit_down(worker: ptr[Worker]) -> None:
+    """A worker runs fibers from now on."""
+    if worker.is_seated == 0:
+        worker.is_seated = 1
+        atomic_update("add", addressof(pool.seated), u32(1), "seq_cst")
+
+
+@native
+def stand_up(worker: ptr[Worker]) -> None:
+    """A worker runs no fibers any more."""
+    if worker.is_seated != 0:
+        worker.is_seated = 0
+        atomic_update("sub", addressof(pool.seated), u32(1), "seq_cst")
+
+
+@inline
+def seat_is_free() -> bool:
+    """Whether one more may steal."""
+    return atomic_load(addressof(pool.seated), "relaxed") < atomic_load(addressof(pool.seats), "relaxed")
+
+
+@inline
+def may_steal() -> bool:
+    """Whether those who run fibers, the caller among them, all have a seat."""
+    return atomic_load(addressof(pool.seated), "relaxed") <= atomic_load(addressof(pool.seats), "relaxed")
+
+
+@export
+def set_seats(count: u32) -> None:
+    """How many may run what is forked."""
+    atomic_store(addressof(pool.seats), count, "seq_cst")
 
 
 @native(noinline=True)
@@ -134,7 +176,8 @@ def pop_shared() -> ptr[Fiber]:
 def push_local(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """Let others steal a fiber."""
     if deque.push(worker, fiber):
-        wake_one()
+        if seat_is_free():
+            wake_one()
     else:
         push_shared(fiber)
 
@@ -157,7 +200,24 @@ def share_following(worker: ptr[Worker]) -> None:
     fiber = worker.following
     if fiber is not None:
         worker.following = None
-        push_local(worker, fiber)
+        push_shared(fiber)
+
+
+@native
+def share_tasks(worker: ptr[Worker]) -> None:
+    """At a beat of a driver, which may never get to its deque: tasks go to the shared queue, the oldest first.
+
+    Branches stay: they are for those who have a seat.
+    """
+    count = worker.bottom - atomic_load(addressof(worker.top), "relaxed")
+    for _ in range(count):
+        fiber = deque.steal(worker)
+        if fiber is None:
+            return
+        if fiber.site is not None:
+            deque.push(worker, fiber)
+        else:
+            push_shared(fiber)
 
 
 @native
@@ -203,9 +263,11 @@ def find_local(worker: ptr[Worker]) -> ptr[Fiber]:
 
 @native
 def anything_ready() -> bool:
-    """Whether there is something to run for a worker that has nothing."""
+    """Whether there is something to run for a worker that has nothing, and no seat."""
     if atomic_load(addressof(pool.count), "acquire") != 0:
         return True
+    if not seat_is_free():
+        return False
     for i in range(atomic_load(addressof(pool.worker_count), "acquire")):
         if deque.has_fibers(pool.workers[i]):
             return True

@@ -41,8 +41,11 @@ from greenbeat.tasks.pool import (
     anything_ready,
     fall_asleep,
     find_local,
+    may_steal,
     pool,
     push_shared,
+    sit_down,
+    stand_up,
     steal_from_others,
     stop_searching,
     take_from_sleepers,
@@ -157,7 +160,7 @@ def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
 def find(worker: ptr[Worker]) -> ptr[Fiber]:
     """Something to run, or null."""
     fiber = find_local(worker)
-    if fiber is None:
+    if fiber is None and may_steal():
         fiber = steal_from_others(worker)
     return fiber
 
@@ -172,6 +175,7 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     thread = cast(ptr[Thread], worker.thread)
     result = u32(WOKEN)
     end_running(thread)
+    stand_up(worker)
     fall_asleep(worker)
     if anything_ready() or pool.stopping != 0 or (root is not None and has_ended(root)):
         take_from_sleepers(worker)
@@ -185,6 +189,7 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     if atomic_load(addressof(worker.asleep), "acquire") == TO_SEARCH:
         result = u32(SEARCHING)
     worker.asleep = AWAKE
+    sit_down(worker)
     begin_running(thread)
     return result
 
@@ -193,6 +198,7 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
 def work(worker: ptr[Worker]) -> None:
     """The life of a worker of the pool. The GIL is not held."""
     searching = False
+    sit_down(worker)
     begin_running(cast(ptr[Thread], worker.thread))
     while True:
         fiber = find(worker)
@@ -209,4 +215,5 @@ def work(worker: ptr[Worker]) -> None:
         if atomic_load(addressof(pool.stopping), "acquire") != 0:
             break
         searching = rest(worker, cast(ptr[Fiber], 0)) == SEARCHING
+    stand_up(worker)
     end_running(cast(ptr[Thread], worker.thread))

@@ -241,6 +241,7 @@ def new_fiber(worker: ptr[Worker], size_class, entry, word_count, references) ->
         fiber.driver = None
         fiber.parent = None
         fiber.loop = None
+        fiber.site = None
         fiber.keeping = None
         fiber.fork_floor = fiber.deepest
         fiber.unpromoted = fiber.stack

@@ -53,11 +53,14 @@ from greenbeat.tasks.layout import (
 from greenbeat.tasks.locks import lock, sched_yield, sleep_while, unlock, wake_sleepers
 from greenbeat.tasks.pool import (
     AWAKE,
+    anything_ready,
     pool,
     prepare_barrier,
     push_shared,
     register_worker,
     share_following,
+    sit_down,
+    stand_up,
     stop_searching,
     wake_one,
 )
@@ -159,6 +162,7 @@ def forget_pool() -> None:
     pool.sleepers = None
     pool.sleeping = 0
     pool.searching = 0
+    pool.seated = 0
     pool.stopping = 0
     pool.worker_count = 0
     timers.guard = 0
@@ -179,6 +183,7 @@ def forget_pool() -> None:
 def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
     """The fiber that a thread of Python's has called is parked, or runs elsewhere: help until it has ended."""
     give_up_gil(worker)
+    sit_down(worker)
     searching = False
     while not has_ended(root):
         fiber = find(worker)
@@ -235,6 +240,10 @@ def run_on_fiber(thread: ptr[Thread], worker: ptr[Worker], fiber: ptr[Fiber]) ->
         take_gil(worker)
     if unlikely(worker.following is not None) or unlikely(has_fibers(worker)):
         share_all(worker)
+    if unlikely(worker.is_seated != 0) and outer is None:
+        stand_up(worker)
+        if anything_ready():
+            wake_one()
     if unlikely(worker.exception is not None):
         exception = worker.exception
         worker.exception = None
