@@ -216,7 +216,9 @@ class Loops(Arrays):
         return []
 
     def for_elements(self, node: ast.For, array: ArrayValue) -> None:
-        """`for x in a`: the elements, or the rows."""
+        """`for x in a`."""
+        if len(array.sizes) > 1:
+            self.error("a kernel loops over an array of one dimension: here, loop over range(len(...))", node.iter)
         element = array.type.element
         slot = self.alloca("place", t.I64)
         self.store_value(Value("0", t.I64), slot)
@@ -228,8 +230,6 @@ class Loops(Arrays):
             text = f"getelementptr inbounds {element.memory_ir}, ptr {array.data}, i64 {step.ir}"
             self.assign(node.target, self.load_element(self.temporary(text, t.I64).ir, element))
 
-        if len(array.sizes) > 1:
-            self.error("a kernel loops over an array of one dimension: here, loop over range(len(...))", node.iter)
         self.counted(node, Value(array.sizes[0], t.U64), bind)
 
     def is_innermost(self, body: list[ast.stmt]) -> bool:

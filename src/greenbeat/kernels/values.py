@@ -206,10 +206,10 @@ class KernelValues(Statements):
         text = promotion(number, kind)
         return number if text is None else self.temporary(text, kind)
 
-    def together(self, left: Any, right: Any, node: ast.AST, *, integers: bool = False) -> tuple[Value, Value, t.Type]:
+    def together(self, left: Any, right: Any, node: ast.AST) -> tuple[Value, Value, t.Type]:
         """Two numbers as one type; bools count as integers."""
         kind = self.common([left, right], node)
-        if kind == t.BOOL or (integers and kind == t.BOOL):
+        if kind == t.BOOL:
             kind = t.I64
         return self.promoted(left, kind, node), self.promoted(right, kind, node), kind
 
