@@ -46,6 +46,11 @@ MISTAKES = [
     ("def f(n: int) -> int:\n    return ▸math.nothing", "has no attribute 'nothing'"),
     ("def f(n: int) -> int:\n    return ▸n.real", "i64 has no attributes"),
     ("DATA = [1]\n@gb.kernel\ndef f(n: int) -> int:\n    return ▸DATA + n", "number is needed here, not a list"),
+    (
+        "from types import SimpleNamespace\nIT = SimpleNamespace(n=1)\n"
+        "@gb.kernel\ndef f(n: int) -> int:\n    return ▸IT.n",
+        "reads attributes of modules and classes, not of a SimpleNamespace",
+    ),
     # ------------------------------------------------------------ types
     ("def f(n: int) -> int:\n    return ▸n / 2", "f returns i64, but this is f64: write int(...), or use //"),
     ("def f(n: int) -> bool:\n    return ▸n", "f returns bool, but this is i64: write a comparison"),

@@ -306,3 +306,21 @@ def f(a: int) -> float:
 """)
     for a in range(5):
         same(f, a)
+
+
+def test_other_names_for_functions() -> None:
+    f = kernel("""
+@gb.kernel
+def inner(n: int) -> int:
+    return n * 2
+
+@gb.kernel
+def f(n: int) -> float:
+    total = 0.0
+    for i in range(n):
+        root = math.sqrt
+        twice = inner
+        total += root(i) + twice(i)
+    return total
+""")
+    same(f, 10)

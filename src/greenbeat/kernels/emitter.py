@@ -221,9 +221,10 @@ class KernelEmitter(KernelStatements):
 
     def calls_kernel(self, node: ast.Call) -> bool:
         """Whether a call is of a kernel, or of what runs others."""
-        callee = self.scope.names.get(node.func.id) if isinstance(node.func, ast.Name) else None
-        if callee is None:
-            callee = self.expression(node.func)
+        if isinstance(node.func, ast.Name) and node.func.id in self.scope.stored:
+            # Another name for something: what it is may be known only later.
+            return True
+        callee = self.expression(node.func)
         found = intrinsics.find(callee)
         return kernel_of(callee) is not None or isinstance(callee, Method) or (found is not None and found.calls)
 

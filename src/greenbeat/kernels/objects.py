@@ -186,7 +186,8 @@ def _wanted(kind: Type) -> str:
 def _described(value: object) -> str:
     if value is None:
         return "None"
-    name = type(value).__name__
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
