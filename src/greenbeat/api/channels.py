@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from greenbeat.api.bridge import native
 from greenbeat.api.checks import described, shown
@@ -127,7 +127,15 @@ def _check(item: Any, kind: Type) -> None:
             raise OverflowError(f"{shown(item)} does not fit {kind}")
 
 
-Element = TypeVar("Element")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # A channel made without annotations passes anything, to a type checker.
+    Element = TypeVar("Element", default=Any)
+else:
+    from typing import TypeVar
+
+    Element = TypeVar("Element")
 
 
 class Channel(Generic[Element]):

@@ -41,6 +41,8 @@ class KernelStatements(Loops):
 
     def assign_name(self, name: str, value: Any, kind: t.Type | None = None) -> None:
         """Assign a variable, made at its first assignment with the type of its first value (or `kind`)."""
+        if name == "_" and isinstance(value, Value) and value.type == t.VOID:
+            return
         found = self.scope.names.get(name)
         if found is None and name not in self.scope.names:
             if isinstance(value, ArrayValue) or not (isinstance(value, Value | tuple) or constant(value)):
