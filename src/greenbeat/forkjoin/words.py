@@ -6,11 +6,23 @@ total = gb.preduce(add, term, n, 0.0)
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
 
 
+@overload
+def par(first: A, second: B, /) -> tuple[A, B]: ...
+@overload
+def par(first: A, second: B, third: C, /) -> tuple[A, B, C]: ...
+@overload
+def par(first: A, second: B, third: C, fourth: D, /) -> tuple[A, B, C, D]: ...
+@overload
+def par(*results: Any) -> tuple[Any, ...]: ...
 def par(*results: Any) -> tuple[Any, ...]:
     """In a kernel: calls of kernels that may run at the same time; their results, in order.
 
