@@ -59,6 +59,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "work_in_pool": (ctypes.c_bool,),
     "stop_pool": (None, _half),
     "set_seats": (None, _half),
+    "set_stack_cache": (None, _half),
     "forget_pool": (None,),
     "new_task": (_word, _word, _word),
     "start_task": (None, _word),

@@ -17,6 +17,7 @@ from greenbeat.native import (
     array,
     atomic_update,
     cast,
+    export,
     inline,
     native,
     ptr,
@@ -71,7 +72,9 @@ class Depot:
 depots = static(array[Depot, CLASSES], name="depots")
 services = static(KernelServices, name="services")
 sizes = table(u64, STACK_SIZES, name="stack_sizes")
-cached = table(u32, CACHED, name="stacks_cached")
+usual = table(u32, CACHED, name="stacks_usually_cached")
+# How many each worker caches; 0 for measuring what the cache is worth.
+cached = static(array[u32, CLASSES], CACHED, name="stacks_cached")
 # For tests: slabs mapped, and times that memory was given back to the system.
 slabs_mapped = static(u64, name="slabs_mapped")
 stacks_trimmed = static(u64, name="stacks_trimmed")
@@ -100,6 +103,16 @@ def map_slab(depot: ptr[Depot], size: u64) -> bool:
 
 
 @native
+def make_fiber(fiber: ptr[Fiber], base: ptr[u8], size_class: u32) -> None:
+    """Fill in what stays as it is, in memory that is zero."""
+    fiber.stack = base
+    fiber.size_class = size_class
+    fiber.services = services
+    fiber.wait.fiber = fiber
+    fiber.deepest = first_floor(fiber)
+
+
+@native
 def cut(depot: ptr[Depot], size_class: u32) -> ptr[Fiber]:
     """A fiber that was never used, from the slab; null when there is no memory."""
     size = sizes[size_class]
@@ -108,11 +121,7 @@ def cut(depot: ptr[Depot], size_class: u32) -> ptr[Fiber]:
     base = depot.fresh
     depot.fresh = base + size
     fiber = cast(ptr[Fiber], base + size - HEAD)
-    fiber.stack = base
-    fiber.size_class = size_class
-    fiber.services = services
-    fiber.wait.fiber = fiber
-    fiber.deepest = first_floor(fiber)
+    make_fiber(fiber, base, size_class)
     return fiber
 
 
@@ -177,11 +186,33 @@ def trim(fiber: ptr[Fiber]) -> None:
     atomic_update("add", stacks_trimmed, u64(1), "relaxed")
 
 
+@export
+def set_stack_cache(on: u32) -> None:
+    """Let stacks be cached, or with 0 give their memory back to the system after each use, to be mapped anew."""
+    for i in range(u32(CLASSES)):
+        cached[i] = usual[i] if on != 0 else u32(0)
+
+
+@native
+def renew(fiber: ptr[Fiber]) -> None:
+    """Give all memory of a stack back, and make it what it was when it was cut."""
+    stack = fiber.stack
+    size_class = fiber.size_class
+    generation = fiber.generation
+    following = fiber.next
+    madvise(stack, sizes[size_class], DONT_NEED)
+    make_fiber(fiber, stack, size_class)
+    fiber.generation = generation
+    fiber.next = following
+
+
 @native(noinline=True)
 def overflow_to_depot(worker: ptr[Worker], size_class: u32) -> None:
     """Move half of a worker's cache to the depot."""
     depot = depots + size_class
     first = worker.free[size_class]
+    if cached[size_class] == 0:
+        renew(first)
     last = first
     moved = u32(1)
     while moved < cached[size_class] // 2:
