@@ -3,12 +3,16 @@
     python -m benchmarks.startup
     python -m benchmarks.startup --rounds 3 --json startup.json
 
-Three figures for each module that is installed: loading it (decoding, validating, and whatever the engine compiles
-ahead of the first call); a whole run of the command from its bytes to its output; and a whole process that does so, as
-a shell would start it. An engine that translates functions when they are first called has little to do in the first,
-and does it in the second. Wall time, because a compiler that uses several processors does so for the sake of it; every
-run is a process of its own, whose start and imports count in the third figure only. There WAMR is its program `iwasm`,
-from `GREENBEAT_IWASM` or the search path, and wasmtime is its package in a process of Python's.
+Four figures for each module that is installed: loading it (decoding, validating, and whatever the engine compiles ahead
+of the first call); a whole run of the command from its bytes to its output; a whole process that does so, as a shell
+would start it; and the same process once more, after an earlier one has left in a cache on disk what the engine keeps
+there. An engine that translates functions when they are first called has little to do in the first, and does it in the
+second. Wall time, because a compiler that uses several processors does so for the sake of it; every run is a process of
+its own, whose start and imports count in the last two figures only. There WAMR is its program `iwasm`, from
+`GREENBEAT_IWASM` or the search path, which keeps nothing, and wasmtime is its package in a process of Python's.
+
+The third figure is that of a first process: nothing is kept of the module, what will be kept is written. The engine
+itself is compiled, and Python's bytecode is, as they are once a package is installed.
 """
 
 import argparse
@@ -86,14 +90,26 @@ class Starter(ABC):
         """The command line that runs it in a process of its own."""
         return [sys.executable, "-m", "benchmarks.startup", "run", self.name, str(path), *arguments]
 
-    def measure_process(self, path: Path, arguments: tuple[str, ...], expected: bytes) -> float:
-        command = self.command(path, arguments)
-        start = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, check=True)
-        elapsed = time.perf_counter() - start
-        if done.stdout != expected:
-            raise ArithmeticError(f"it wrote {done.stdout!r} instead of {expected!r}")
+    def environment(self, cache: Path) -> dict[str, str]:
+        """The environment of such a process, which keeps what it keeps in an empty directory."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**kept, "XDG_CACHE_HOME": str(cache)}
+
+    def measure_process(self, path: Path, arguments: tuple[str, ...], expected: bytes, runs: int = 1) -> float:
+        """The time of the last of some processes that share a cache."""
+        command, elapsed = self.command(path, arguments), 0.0
+        with tempfile.TemporaryDirectory() as folder:
+            environment = self.environment(Path(folder))
+            for _ in range(runs):
+                start = time.perf_counter()
+                done = subprocess.run(command, capture_output=True, check=True, env=environment)
+                elapsed = time.perf_counter() - start
+                if done.stdout != expected:
+                    raise ArithmeticError(f"it wrote {done.stdout!r} instead of {expected!r}")
         return elapsed
+
+    def measure_cached_process(self, path: Path, arguments: tuple[str, ...], expected: bytes) -> float:
+        return self.measure_process(path, arguments, expected, runs=2)
 
     def measure_load(self, path: Path) -> float:
         self.prepare()
@@ -132,6 +148,17 @@ class GreenbeatStarter(Starter):
     def command(self, path: Path, arguments: tuple[str, ...]) -> list[str]:
         return [sys.executable, "-m", "greenbeat", "run", str(path), "--", *arguments[1:]]
 
+    def environment(self, cache: Path) -> dict[str, str]:
+        from greenbeat.native.cache import user_directory
+
+        # The engine is there already; what is kept of modules is in directories beside it.
+        engines = user_directory()
+        if engines is not None and engines.is_dir():
+            for file in engines.iterdir():
+                if file.is_file():
+                    shutil.copy2(file, cache)
+        return {**super().environment(cache), "GREENBEAT_CACHE": str(cache)}
+
 
 class WamrStarter(Starter):
     """WAMR's program."""
@@ -161,9 +188,11 @@ class WasmtimeStarter(Starter):
     name = "wasmtime"
     peer: ClassVar[type[Wasmtime]] = Wasmtime
 
-    def prepare(self) -> None:
+    def prepare(self, *, cache: bool = False) -> None:
         self.wasmtime = importlib.import_module("wasmtime")
         config = self.wasmtime.Config()
+        if cache:
+            config.cache = True
         self.peer().configure(self.wasmtime, config)
         self.engine = self.wasmtime.Engine(config)
 
@@ -216,7 +245,10 @@ STARTERS: tuple[type[Starter], ...] = (
 def run_one(name: str, path: str, *arguments: str) -> None:
     """Run a command on one engine, in this process."""
     starter = next(starter for starter in STARTERS if starter.name == name)()
-    starter.prepare()
+    if isinstance(starter, WasmtimeStarter):
+        starter.prepare(cache=True)
+    else:
+        starter.prepare()
     sys.stdout.buffer.write(starter.run(Path(path).read_bytes(), arguments))
 
 
@@ -243,12 +275,18 @@ def main() -> None:
             f"{command.label}, load": ("measure_load", path),
             f"{command.label}, run": ("measure_run", path, command.arguments, command.output),
             f"{command.label}, process": ("measure_process", path, command.arguments, command.output),
+            f"{command.label}, process, cached": (
+                "measure_cached_process",
+                path,
+                command.arguments,
+                command.output,
+            ),
         }
         for line, (method, *given) in requests.items():
             times = measured.setdefault(line, {})
             for _ in range(arguments.rounds):
                 for starter in STARTERS:
-                    if starter.is_program and method != "measure_process":
+                    if starter.is_program and "process" not in str(method):
                         continue
                     try:
                         with Worker(starter) as worker:
@@ -263,6 +301,10 @@ def main() -> None:
         cells = [f"{min(times[s.name]):.3f}" if times.get(s.name) else "-" for s in STARTERS]
         rows.append([line, *cells])
     print(report.table(["", *(starter.name for starter in STARTERS)], rows))
+    for line, times in measured.items():
+        if times.get(WamrStarter.name) and times.get(GreenbeatStarter.name):
+            ratio = min(times[GreenbeatStarter.name]) / min(times[WamrStarter.name])
+            print(f"\n{line}: greenbeat takes {ratio:.2f} x the time of wamr", end="")
     print("".join(f"\n{note}" for note in notes))
     if arguments.json:
         document = {"machine": report.machine(), "seconds": measured, "notes": notes}

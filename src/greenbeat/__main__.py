@@ -1,8 +1,6 @@
 """`python -m greenbeat`: the command line."""
 
-import sys
-
-from greenbeat.cli.entry import main
+from greenbeat.cli.entry import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()

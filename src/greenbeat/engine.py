@@ -42,4 +42,4 @@ UNITS = [
     UnitPlan("core"),
 ]
 
-engine = Engine(MODULES, UNITS, packages={"greenbeat": PACKAGE}, shipped=PACKAGE / "_objects")
+engine = Engine(MODULES, UNITS, packages={"greenbeat": PACKAGE}, shipped=PACKAGE / "_objects", images=True)

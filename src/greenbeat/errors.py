@@ -14,10 +14,10 @@ What a host function raises comes out of the call unchanged, with a note that na
 is a `TypeError` or a `ValueError`, as in Python.
 """
 
-from dataclasses import dataclass
+from greenbeat.native.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Frame:
     """A guest function that was running.
 

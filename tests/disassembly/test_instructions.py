@@ -132,7 +132,7 @@ def test_whole_programs(path: Path) -> None:
         body = description.body(index)
         if body is None:
             continue
-        decoder = Decoder(description.data)
+        decoder = Decoder(bytes(description.data))
         _, start = decoder.locals(body[0])
         first = list(map(str, decoder.lines(start, body[1])))
         text = "\n".join(first[:-1])

@@ -13,14 +13,9 @@ from hypothesis import given, strategies as st
 
 from greenbeat.native import ctypes_of
 from greenbeat.runtime import layout
-from greenbeat.runtime.instantiate import (
-    MEMORY_LIMIT,
-    NO_ERROR,
-    OWN_GLOBALS,
-    SEGMENT_TRAP,
-    TABLE_LIMIT,
-)
+from greenbeat.runtime.instantiate import OWN_GLOBALS
 from greenbeat.runtime.layout import TRAP_MEMORY, TRAP_NONE, TRAP_TABLE
+from greenbeat.runtime.outcomes import MEMORY_LIMIT, NO_ERROR, SEGMENT_TRAP, TABLE_LIMIT
 from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
 from greenbeat.wasm.text import assemble
 from tests.wasm.modules import NO_LIMIT, Decoder, Made, instance_of

@@ -23,14 +23,28 @@ PLENTY = 1 << 60
 
 
 class GreenbeatAdapter:
-    """Greenbeat with or without fuel, calls whole or in slices."""
+    """Greenbeat with or without fuel, calls whole or in slices; with `kept`, translations may come from before."""
 
-    def __init__(self, *, metered: bool = False, fuel_slice: int | None = None) -> None:
+    def __init__(self, *, metered: bool = False, fuel_slice: int | None = None, kept: bool = False) -> None:
         self.limits = gb.Limits(fuel=PLENTY if metered else None)
         self.fuel_slice = fuel_slice
+        self.kept = kept
+        self.modules: list[gb.Module] = []
 
     def compile(self, binary: bytes) -> gb.Module:
-        return gb.Module(binary)
+        module = gb.Module(binary, cache=self.kept)
+        if self.kept:
+            self.modules.append(module)
+        return module
+
+    def save(self) -> None:
+        """Keep what was translated."""
+        for module in self.modules:
+            module._save_translations()
+
+    def count(self, counter: str) -> int:
+        """The sum of a counter of all modules."""
+        return sum(getattr(bridge.at(bridge.layout.Module, bridge.address_of(m)), counter) for m in self.modules)
 
     def instantiate(self, module: gb.Module, imports: Mapping[str, Mapping[str, object]]) -> gb.Instance:
         return module.instantiate(imports, limits=self.limits)

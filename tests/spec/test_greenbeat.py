@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from greenbeat.api import content
 from tests.spec.features import LATER_COMMANDS, TRIMMED_MODULES, our_commands, our_files
 from tests.spec.greenbeat_adapter import GreenbeatAdapter
 from tests.spec.json_script import read_json
@@ -50,6 +51,26 @@ def check(path: Path, report: Report) -> None:
 def test_script(path: Path, mode: Mode) -> None:
     commands, later = _commands(path)
     check(path, run(commands, mode, later))
+
+
+@needs_suite
+@pytest.mark.parametrize("path", our_files(), ids=lambda path: path.stem)
+def test_script_with_kept_translations(path: Path, mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second time everything that runs was translated the first time."""
+    monkeypatch.setenv("GREENBEAT_CACHE", str(tmp_path))
+    monkeypatch.setattr(content, "LEAST_KEPT", 0)
+    commands, later = _commands(path)
+    adapters = []
+    for _ in range(2):
+        adapter = GreenbeatAdapter(metered=mode.metered, fuel_slice=SLICE if mode.sliced else None, kept=True)
+        check(path, Runner(adapter, later).run(commands))
+        adapter.save()
+        adapters.append(adapter)
+    first, second = adapters
+    # A module that is there twice is saved by the first that is done: not all of what the other needs is there.
+    if len({module.description.data for module in first.modules}) == len(first.modules):
+        assert second.count("translated") == second.count("validated") == 0
+        assert second.count("restored") == first.count("translated")
 
 
 @needs_suite

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import wasmtime
 
-from greenbeat.runtime.instantiate import NO_ERROR
+from greenbeat.runtime.outcomes import NO_ERROR
 from greenbeat.wasm.text import assemble
 from tests.spec.wasmtime_adapter import make_engine
 from tests.wasm.modules import Decoder, GuardedBytes, Made, Refusal, instance_of, leb, module, section

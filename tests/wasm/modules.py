@@ -13,7 +13,8 @@ from typing import Any
 from greenbeat.native import Library, build, ctypes_of
 from greenbeat.runtime import layout
 from greenbeat.runtime.evaluate import function_reference
-from greenbeat.runtime.instantiate import NO_ERROR, InstanceError, create_instance, destroy_instance
+from greenbeat.runtime.instantiate import create_instance, destroy_instance
+from greenbeat.runtime.outcomes import NO_ERROR, InstanceError
 from greenbeat.runtime.segments import data_drop, elem_drop, memory_init, table_init
 from greenbeat.wasm.decoder import decode_module, free_module
 from greenbeat.wasm.description import Description, describe_failure
@@ -104,7 +105,7 @@ class Decoder:
     def decode_at(self, address: int, size: int) -> int | Refusal:
         """The address of a module, or why there is none."""
         failure: Any = ctypes_of(Failure)()
-        found: int | None = self.decode_module(address, size, ctypes.addressof(failure))
+        found: int | None = self.decode_module(address, size, ctypes.addressof(failure), 0)
         if found:
             return found
         message, offset, function = describe_failure(failure)

@@ -18,9 +18,9 @@ from greenbeat.wasm.description import (
     TableType,
     ValueType,
     describe_failure,
-    printable,
 )
 from greenbeat.wasm.names_section import Names
+from greenbeat.wasm.printable import printable
 from greenbeat.wasm.reader import NO_FUNCTION, Failure
 from greenbeat.wasm.text import assemble
 from greenbeat.wasm.valuetypes import EXTERNREF, F32, FUNCREF, I32, I64

@@ -37,7 +37,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "write_element": (_half, _word, _word, _object, _object),
     "grow_memory_by": (_word, _word, _word),
     "grow_table_by": (_word, _word, _word, _object, _object),
-    "decode_module": (_word, ctypes.c_char_p, _word, ctypes.c_void_p),
+    "decode_module": (_word, _word, _word, ctypes.c_void_p, _half),
+    "use_translations": (None, _word, _word, _word),
+    "collect_translations": (_word, _word, ctypes.c_void_p, _word),
     "create_instance": (_word, _word, ctypes.c_void_p, _word, _word, ctypes.c_void_p),
     "call_with_words": (_half, _object, ctypes.c_void_p),
     "new_call": (_object, _object, _object),
@@ -178,6 +180,14 @@ def address_of(handle: Handle) -> int:
     return address
 
 
+def address_of_buffer(data: Any) -> tuple[int, object]:
+    """Where the bytes of a `bytes` object or a writable buffer are, and what keeps them there."""
+    if isinstance(data, bytes):
+        return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, data
+    kept = (ctypes.c_char * len(data)).from_buffer(data)
+    return ctypes.addressof(kept), kept
+
+
 def group_of(item: Any) -> Any:
     """The group that a handle or function belongs to."""
     owner = item._owner
@@ -186,4 +196,15 @@ def group_of(item: Any) -> Any:
     return owner
 
 
-__all__ = ["Handle", "MemoryHandle", "address_of", "at", "group_of", "layout", "native", "native_types", "structure"]
+__all__ = [
+    "Handle",
+    "MemoryHandle",
+    "address_of",
+    "address_of_buffer",
+    "at",
+    "group_of",
+    "layout",
+    "native",
+    "native_types",
+    "structure",
+]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from greenbeat.api import bridge
 from greenbeat.api.checks import shown, whole
 from greenbeat.errors import GreenbeatError
-from greenbeat.wasm.description import printable
+from greenbeat.wasm.printable import printable
 
 _, _type = bridge.native_types()
 READY, RUNNING, SUSPENDED, FINISHED, FAILED = range(5)

@@ -9,7 +9,8 @@ from greenbeat.api.checks import described, shown, whole
 from greenbeat.api.values import mismatch, short
 from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap, UncaughtException
 from greenbeat.runtime import hooks, layout, traps
-from greenbeat.wasm.description import Description, function_type_at, printable
+from greenbeat.wasm.description import Description, function_type_at
+from greenbeat.wasm.printable import printable
 
 MOST_FRAMES = 64
 # To find a frame's offset its function is translated again: of no more bytes than these, but always the innermost.

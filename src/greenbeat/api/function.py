@@ -8,7 +8,6 @@ Integers come back signed, several results as a tuple.
 """
 
 import ctypes
-import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,8 @@ from greenbeat.api.call import Call
 from greenbeat.api.checks import described
 from greenbeat.api.values import inferred_type, python_type, short, types_of
 from greenbeat.runtime import layout
-from greenbeat.wasm.description import FunctionType, function_type_at, printable, signature_address
+from greenbeat.wasm.description import FunctionType, function_type_at, signature_address
+from greenbeat.wasm.printable import printable
 
 _type, _ = bridge.native_types()
 
@@ -69,7 +69,9 @@ class _Methods:
         return name
 
     @property
-    def __signature__(self) -> inspect.Signature:
+    def __signature__(self) -> "inspect.Signature":
+        import inspect  # here, since it is large and seldom asked for
+
         if bridge.at(layout.FunctionInstance, bridge.address_of(self)).kind == layout.HOST:  # type: ignore[arg-type]
             try:
                 return inspect.signature(host_callable(self._address))
@@ -150,6 +152,7 @@ def _complete() -> None:
 _complete()
 
 if TYPE_CHECKING:
+    import inspect
 
     class Function:
         """A function of a guest, or of the host for guests. Called with positional arguments only."""

@@ -22,8 +22,9 @@ from greenbeat.api.table import wrap_table
 from greenbeat.api.tags import wrap_tag
 from greenbeat.errors import Exhausted
 from greenbeat.runtime import layout
-from greenbeat.runtime.instantiate import MEMORY_LIMIT, SEGMENT_TRAP, TABLE_LIMIT, InstanceError
-from greenbeat.wasm.description import Description, ExportType, FunctionType, MemoryType, TableType, TagType, printable
+from greenbeat.runtime.outcomes import MEMORY_LIMIT, SEGMENT_TRAP, TABLE_LIMIT, InstanceError
+from greenbeat.wasm.description import Description, ExportType, FunctionType, MemoryType, TableType, TagType
+from greenbeat.wasm.printable import printable
 
 if TYPE_CHECKING:
     from greenbeat.api.module import Module
@@ -119,6 +120,7 @@ class Instance(bridge.Handle):
             self._native.closed = 1
         if self._closing is not None:
             self._closing()
+        self.module._save_translations()
 
     def on_close(self, closing: Callable[[], None]) -> None:
         """Have something called when the instance is closed: its host gives back what it keeps for it."""
@@ -151,6 +153,8 @@ def instantiate(module: "Module", imports: Mapping[str, Any], limits: Limits) ->
     module_address = bridge.address_of(module)
     group = native.new_group()
     native.keep(group, bridge.group_of(module))
+    if module._users is not None:
+        native.keep(group, module._users)
     addresses = linking.resolve(group, description.imports, imports)
     places = (ctypes.c_uint64 * (len(addresses) + 1))(*addresses)
     error = bridge.structure(InstanceError)()

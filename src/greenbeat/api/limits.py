@@ -1,9 +1,9 @@
 """What a guest may use."""
 
 import re
-from dataclasses import dataclass
 
 from greenbeat.api.checks import described, shown, whole
+from greenbeat.native.records import record
 
 _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
@@ -37,7 +37,7 @@ def parse_size(size: int | str, what: str) -> int:
     return int(size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What an instance may use; None is no limit.
 

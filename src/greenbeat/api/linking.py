@@ -33,9 +33,9 @@ from greenbeat.wasm.description import (
     MemoryType,
     TableType,
     TagType,
-    printable,
     signature_address,
 )
+from greenbeat.wasm.printable import printable
 
 _MISSING = object()
 

@@ -8,7 +8,9 @@ from weakref import WeakValueDictionary
 
 from greenbeat.api import bridge
 from greenbeat.api.checks import described
+from greenbeat.api.content import Content
 from greenbeat.api.limits import Limits
+from greenbeat.api.translations import Translations, Users, translations_of
 from greenbeat.errors import CompileError
 from greenbeat.wasm.description import Description, ExportType, ImportType, describe_failure
 from greenbeat.wasm.reader import MALFORMED, Failure
@@ -33,47 +35,71 @@ class Module(bridge.Handle):
 
     Args:
         data: the module in the binary format, any bytes-like object.
+        cache: whether a large module's validation and translation are kept in the user's cache directory, for the
+            processes that use the same module later.
 
     Raises:
         CompileError: it is malformed or invalid; `offset` says where.
     """
 
-    __slots__ = ("_description",)
+    __slots__ = ("_description", "_translations", "_users")
     _description: Description
+    _translations: Translations | None
+    _users: Users | None
 
-    def __new__(cls, data: Any) -> "Module":
+    def __new__(cls, data: Any, *, cache: bool = False) -> "Module":
         if isinstance(data, str):
             raise TypeError("a module is bytes; text is for Module.from_wat")
         try:
             content = data if type(data) is bytes else memoryview(data).tobytes()
         except TypeError:
             raise TypeError(f"a module is a bytes-like object, not {described(data)}") from None
+        return cls._from_content(Content(content, kept=cache))
+
+    @classmethod
+    def _from_content(cls, given: Content) -> "Module":
+        content = given.data
+        translations = translations_of(given) if given.digest else None
         failure = bridge.structure(Failure)()
+        known = translations is not None and translations.known
         group = bridge.native.new_group()
-        bridge.native.keep(group, content)
-        address = bridge.native.decode_module(content, len(content), ctypes.addressof(failure))
+        at, kept = bridge.address_of_buffer(content)
+        bridge.native.keep(group, kept)
+        address = bridge.native.decode_module(at, len(content), ctypes.addressof(failure), known)
         if not address:
             message, offset, function = describe_failure(failure)
             raise CompileError(message, offset, function, malformed=failure.kind == MALFORMED)
         bridge.native.adopt(group, _MODULE, address)
         module: Module = bridge.native.new_handle(cls, group, address)
-        module._description = _descriptions[address] = Description(address, content)
+        module._description = _descriptions[address] = Description(address, content, complete=given.complete)
         # Names are asked for as long as instances live, even when this object is gone.
         bridge.native.keep(group, module._description)
+        module._translations = translations
+        module._users = translations.attach(group, address) if translations is not None else None
         return module
+
+    def _save_translations(self) -> None:
+        """Let later processes have what was translated so far."""
+        if self._translations is not None:
+            self._translations.save(bridge.address_of(self))
 
     @property
     def description(self) -> Description:
         """All that it declares; the module lives as long as this does."""
-        return Description(self._description.address, self._description.data, owner=self)
+        known = self._description
+        return Description(known.address, known.data, owner=self, complete=known.complete)
 
     @classmethod
-    def from_file(cls, path: "str | os.PathLike[str]") -> "Module":
-        """Read a module from a `.wasm` file, or from a text file whose name ends in `.wat`."""
-        name = os.fsdecode(path)
-        with open(path, "rb") as file:
-            data = file.read()
-        return cls.from_wat(data) if name.endswith(".wat") else cls(data)
+    def from_file(cls, path: "str | os.PathLike[str]", *, cache: bool = True) -> "Module":
+        """Read a module from a `.wasm` file, or from a text file whose name ends in `.wat`.
+
+        Args:
+            path: the file.
+            cache: see `Module`; here it is the default.
+        """
+        is_text = os.fsdecode(path).endswith(".wat")
+        content = Content(file=os.open(path, os.O_RDONLY | os.O_CLOEXEC), kept=cache and not is_text)
+        return cls.from_wat(bytes(content.data)) if is_text else cls._from_content(content)
 
     @classmethod
     def from_wat(cls, text: str | bytes) -> "Module":

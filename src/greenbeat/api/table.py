@@ -18,7 +18,7 @@ from greenbeat.api.checks import shown, whole
 from greenbeat.api.values import is_reference, mismatch, value_type
 from greenbeat.errors import Exhausted
 from greenbeat.runtime import layout
-from greenbeat.runtime.conversions import MISFIT
+from greenbeat.runtime.outcomes import MISFIT
 from greenbeat.wasm import valuetypes
 from greenbeat.wasm.description import TableType, ValueType
 

@@ -4,7 +4,6 @@ A type can be written as `gb.i32`, `gb.i64`, `gb.f32`, `gb.f64`, as a name of th
 Python type: `int` is i32, `float` is f64, `object` is externref and `gb.Function` is funcref.
 """
 
-import inspect
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -145,6 +144,8 @@ def inferred_type(callable: Callable[..., Any]) -> FunctionType:
     Raises:
         TypeError: a parameter or the result has no annotation, or one that is no value type.
     """
+    import inspect  # here, since it is large and most hosts give types
+
     name = getattr(callable, "__name__", repr(callable))
     try:
         signature = inspect.signature(callable, eval_str=True)

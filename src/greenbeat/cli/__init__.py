@@ -4,6 +4,6 @@
 `parser()` and a `main(options)`. A command imports what it needs when it runs, so that `--help` is immediate.
 """
 
-from greenbeat.cli.entry import main
+from greenbeat.cli.entry import main, process
 
-__all__ = ["main"]
+__all__ = ["main", "process"]

@@ -1,10 +1,13 @@
 """`greenbeat COMMAND ...`: finds the command, runs it, and ends the process the way a shell expects."""
 
 import argparse
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from greenbeat.cli.arguments import Parser
 from greenbeat.cli.failures import FAILED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError
@@ -42,8 +45,9 @@ def run(words: Sequence[str]) -> int:
     if not words:
         parser().print_help(sys.stderr)
         return USAGE
-    chosen = parser().parse_args(words[:1])
-    command = import_module(f"greenbeat.cli.{chosen.command}")
+    # No parser is made for what needs none.
+    name = words[0] if words[0] in COMMANDS else parser().parse_args(words[:1]).command
+    command = import_module(f"greenbeat.cli.{name}")
     status: int = command.main(command.parser().read(words[1:]))
     return status
 
@@ -68,6 +72,21 @@ def main(words: Sequence[str] | None = None) -> int:
         tell(f"the output cannot be written: {error.strerror or error}")
         status = FAILED
     return _flushed(status)
+
+
+def process() -> NoReturn:
+    """The whole process of a command line.
+
+    It ends without taking Python and what was imported apart: what has to be done at the end is done, what was printed
+    is written out, and the rest goes with the process.
+    """
+    # What is imported for a command stays until the end: the collector need not look at it again and again.
+    gc.set_threshold(100_000, *gc.get_threshold()[1:])
+    status = main()
+    atexit._run_exitfuncs()
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(status & 0xFF)
 
 
 def _flushed(status: int) -> int:

@@ -1,9 +1,12 @@
 """Modules from files: the binary format, or the text format assembled; `-` is stdin."""
 
+import os
 import sys
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from greenbeat.api.content import Content
 from greenbeat.cli.failures import NOT_FOUND, NOT_RUNNABLE, CommandError
 from greenbeat.cli.terminal import Paint, safe
 
@@ -20,10 +23,26 @@ def shown_name(file: str) -> str:
     return "stdin" if file == "-" else safe(file)
 
 
+def open_contents(file: str, *, kept: bool = False) -> Content:
+    """The contents of a file, which is being read; with `kept`, what is kept of a module between processes is used."""
+    with _told(file):
+        if file == "-":
+            return Content(sys.stdin.buffer.read(), kept=kept)
+        return Content(file=os.open(file, os.O_RDONLY | os.O_CLOEXEC), kept=kept)
+
+
 def read_bytes(file: str) -> bytes:
     """The contents of a file."""
+    content = open_contents(file)
+    with _told(file):
+        return bytes(content.data)
+
+
+@contextmanager
+def _told(file: str) -> Iterator[None]:
+    """What is wrong with a file, as an error of the command."""
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        yield
     except FileNotFoundError:
         raise CommandError(f"{shown_name(file)}: there is no such file", NOT_FOUND) from None
     except (OSError, ValueError) as error:
@@ -54,24 +73,29 @@ def _excerpt(source: bytes, error: "TextError") -> str:
     return f"\n{paint('dim', number)}{before}{after}\n{' ' * (len(number) + len(before))}{paint('error', '^')}"
 
 
-def load_binary(file: str) -> bytes:
-    """The binary of a module in either format: what does not begin as a binary and is not called `.wasm` is text."""
-    data = read_bytes(file)
-    if data.startswith(MAGIC) or file.endswith(".wasm"):
-        return data
+def is_binary(content: Content, file: str) -> bool:
+    """Whether a module is in the binary format: what does not begin as a binary and is not called `.wasm` is text."""
+    with _told(file):
+        data = content.data
+    if data[:4] == MAGIC or file.endswith(".wasm"):
+        return True
     if b"\0" in data[:1024]:
         beginning = data[:4].hex(" ")
         message = f"this is neither a WebAssembly binary (it begins with {beginning}, not 00 61 73 6d) nor text"
         raise CommandError(f"{shown_name(file)}: {message}", NOT_RUNNABLE)
-    return assemble_text(data, file)
+    return False
 
 
-def load(file: str) -> "Module":
-    """The module of a file."""
+def load(file: str, content: Content | None = None) -> "Module":
+    """The module of a file, in either format."""
+    if content is None:
+        content = open_contents(file, kept=True)
+    # Imported while a large file is read.
     from greenbeat import CompileError, Module
 
-    data = load_binary(file)
+    if not is_binary(content, file):
+        content = Content(assemble_text(bytes(content.data), file), kept=False)
     try:
-        return Module(data)
+        return Module._from_content(content)
     except CompileError as error:
         raise CommandError(f"{shown_name(file)}: {safe(str(error))}", NOT_RUNNABLE) from None

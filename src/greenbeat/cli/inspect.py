@@ -10,7 +10,7 @@ from greenbeat.cli.arguments import Parser
 from greenbeat.cli.failures import USAGE, CommandError
 from greenbeat.cli.files import load, shown_name
 from greenbeat.cli.terminal import Paint, safe
-from greenbeat.wasm.description import printable
+from greenbeat.wasm.printable import printable
 
 if TYPE_CHECKING:
     from greenbeat.disassembly.instructions import Line
@@ -166,7 +166,7 @@ class _Function:
         assert body is not None
         self.description, self.index = description, index
         self.local_names = description.names.locals.get(index, {})
-        decoder = Decoder(description.data, description.names, self.local_names, description.function_name)
+        decoder = Decoder(bytes(description.data), description.names, self.local_names, description.function_name)
         groups, start = decoder.locals(body[0])
         self.identifier = identifier
         self.locals = [kind for count, kind in groups for _ in range(count)]

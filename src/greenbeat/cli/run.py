@@ -5,15 +5,15 @@ directories and variables that the command line names; `_start` then takes the a
 """
 
 import argparse
-import difflib
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from greenbeat.cli.arguments import Parser, checked, fuel, guest_value, seconds, shown, size, text
 from greenbeat.cli.failures import FAILED, NOT_RUNNABLE, TIMED_OUT, USAGE, CommandError
-from greenbeat.cli.files import load, shown_name
+from greenbeat.cli.files import load, open_contents, shown_name
 from greenbeat.cli.terminal import Paint, safe
 
 if TYPE_CHECKING:
@@ -100,9 +100,13 @@ def _variable(word: str) -> tuple[str, str]:
 
 def main(options: argparse.Namespace) -> int:
     """Run it."""
+    content = open_contents(options.file, kept=True)
+    if content.is_prepared_ahead:
+        # A module that large hardly does without WASI, and now there is the time to import it.
+        import_module("greenbeat.wasi.config")
     from greenbeat import Exhausted, Exit, LinkError, Trap, UncaughtException
 
-    module = load(options.file)
+    module = load(options.file, content)
     where = shown_name(options.file)
     wasi = _wasi(module, options, where)
     name = _function_name(module, options.invoke, where)
@@ -172,6 +176,8 @@ def _function_name(module: "Module", wanted: str | None, where: str) -> str:
     other = next((e for e in module.exports if e.name == wanted), None)
     if other is not None:
         raise CommandError(f"{where}: the export {safe(wanted)} is no function but {other.type}", USAGE)
+    import difflib  # here, since it is large
+
     close = difflib.get_close_matches(wanted, [n for n in names[:_NAMES_COMPARED] if len(n) <= _LONGEST_NAME], 1)
     hint = f"did you mean {safe(close[0])}?" if close else f"it exports {_listed(names) or 'no functions'}"
     raise CommandError(f"{where}: the module exports no function {safe(wanted)}: {hint}", USAGE)

@@ -1,6 +1,6 @@
 """What is written to the terminal: colours where they are wanted, and no character that could do harm.
 
-Names in a module are chosen by whoever made it. `printable` of `greenbeat.wasm.description` escapes what is invisible
+Names in a module are chosen by whoever made it. `greenbeat.wasm.printable` escapes what is invisible
 or commands a terminal; whatever comes from a module or from the command line goes through it, or through `safe` here.
 """
 
@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TextIO
 
-from greenbeat.wasm.description import printable
+from greenbeat.wasm.printable import printable
 
 _STYLES = {"bold": "1", "dim": "2", "error": "1;31", "keyword": "36", "number": "33", "name": "32", "heading": "1;34"}
 

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from greenbeat.wasm.description import printable
 from greenbeat.wasm.names_section import Names
+from greenbeat.wasm.printable import printable
 from greenbeat.wasm.text.instructions import INSTRUCTIONS, Immediate, Instruction
 from greenbeat.wasm.text.types import ABSTRACT_HEAP_TYPES, NUMBER_TYPES, REFERENCE_SHORTHANDS
 

@@ -25,7 +25,6 @@ from greenbeat.interpreter.handlers import (
     branch_base,
     branch_user_of,
     fused_branch_base,
-    handlers,
     step_base,
     swapped_comparison,
 )
@@ -169,7 +168,7 @@ def become_returns(v: ptr[Validator], word: u32) -> u32:
                 if word & COPIED != 0:
                     cell = t.code + (place - 24)
                     slot = load(u32, cell, 12)
-            store(cell, handlers[number])
+            store(cell, number)
             store(cell, t.header, 8)
             store(cell, slot, 12)
         word = following

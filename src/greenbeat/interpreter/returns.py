@@ -17,7 +17,6 @@ from greenbeat.interpreter.handlers import (
     TAIL_CALL_REF,
     fused_call,
     fused_return,
-    handlers,
 )
 from greenbeat.interpreter.translation import (
     FROM_ACCUMULATOR,
@@ -154,9 +153,9 @@ def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureTy
         store(cell, frame, 8)
         store(cell, frame + header_slot(signature.param_count) * SLOT, 12)
         store(cell, u64(index), 16)
-        store(cell, handlers[CALL + is_near(signature)], CALL_ITSELF)
+        store(cell, u64(CALL + is_near(signature)), CALL_ITSELF)
         if pair != 0:
-            store(cell, handlers[pair + is_near(signature)], CALL_ITSELF)
+            store(cell, u64(pair + is_near(signature)), CALL_ITSELF)
             store(cell, operand_slot(t, last), 32)
             store(cell, first, 36)
             store(cell, u64(second), 40)
@@ -176,7 +175,14 @@ def call_pair(v: ptr[Validator], height: u32) -> u32:
 
 @native
 def dynamic(
-    v: ptr[Validator], number: u32, base: u32, slot: u32, table: u32, signature: ptr[SignatureType], size: u32
+    v: ptr[Validator],
+    number: u32,
+    base: u32,
+    slot: u32,
+    table: u32,
+    type_index: u32,
+    signature: ptr[SignatureType],
+    size: u32,
 ) -> None:
     """Append the cell of a call through a table or a reference."""
     t = state(v)
@@ -184,7 +190,7 @@ def dynamic(
     cell = emit(v, number, size)
     store(cell, frame, 8)
     store(cell, slot, 12)
-    store(cell, signature, 16)
+    store(cell, u64(type_index), 16)
     store(cell, table, 24)
     store(cell, frame + header_slot(signature.param_count) * SLOT, 28)
     store(cell, u32(table < v.module.table_count and v.module.tables[table].is_64), 32)
@@ -195,7 +201,7 @@ def dynamic(
 
 
 @native
-def call_indirect(v: ptr[Validator], table: u32, signature: ptr[SignatureType]) -> None:
+def call_indirect(v: ptr[Validator], table: u32, type_index: u32, signature: ptr[SignatureType]) -> None:
     """`call_indirect`: the index was on top of the arguments."""
     t = state(v)
     base = v.height - signature.result_count
@@ -210,18 +216,20 @@ def call_indirect(v: ptr[Validator], table: u32, signature: ptr[SignatureType]) 
         source = source_of(v, index, False)
     slot = slot_of(v, index)
     take(v, index, source, False)
-    dynamic(v, CALL_INDIRECT + (t.variant * 2 + source) * 2 + is_near(signature), base, slot, table, signature, 40)
+    number = CALL_INDIRECT + (t.variant * 2 + source) * 2 + is_near(signature)
+    dynamic(v, number, base, slot, table, type_index, signature, 40)
     results_arrive(v, base, signature)
 
 
 @native
-def call_ref(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
+def call_ref(v: ptr[Validator], type_index: u32, signature: ptr[SignatureType]) -> None:
     """`call_ref`: the reference was on top of the arguments."""
     t = state(v)
     base = v.height - signature.result_count
     reference = base + signature.param_count
     settle(v, base, reference + 1)
-    dynamic(v, CALL_REF + t.variant * 2 + is_near(signature), base, operand_slot(t, reference), NONE, signature, 40)
+    number = CALL_REF + t.variant * 2 + is_near(signature)
+    dynamic(v, number, base, operand_slot(t, reference), NONE, type_index, signature, 40)
     results_arrive(v, base, signature)
 
 
@@ -250,24 +258,24 @@ def tail_call(v: ptr[Validator], index: u32, signature: ptr[SignatureType]) -> N
 
 
 @native
-def tail_dynamic(v: ptr[Validator], number: u32, table: u32, signature: ptr[SignatureType]) -> None:
+def tail_dynamic(v: ptr[Validator], number: u32, table: u32, type_index: u32, signature: ptr[SignatureType]) -> None:
     """A tail call through a table or a reference; the cells behind it return the results of a host's function."""
     t = state(v)
     base = v.height
     target = base + signature.param_count
     settle(v, base, target + 1)
-    dynamic(v, number + t.variant, base, operand_slot(t, target), table, signature, 48)
+    dynamic(v, number + t.variant, base, operand_slot(t, target), table, type_index, signature, 48)
     results_arrive(v, base, signature)
     return_from(v, base, True)
 
 
 @native
-def tail_call_indirect(v: ptr[Validator], table: u32, signature: ptr[SignatureType]) -> None:
+def tail_call_indirect(v: ptr[Validator], table: u32, type_index: u32, signature: ptr[SignatureType]) -> None:
     """`return_call_indirect`."""
-    tail_dynamic(v, TAIL_CALL_INDIRECT, table, signature)
+    tail_dynamic(v, TAIL_CALL_INDIRECT, table, type_index, signature)
 
 
 @native
-def tail_call_ref(v: ptr[Validator], signature: ptr[SignatureType]) -> None:
+def tail_call_ref(v: ptr[Validator], type_index: u32, signature: ptr[SignatureType]) -> None:
     """`return_call_ref`."""
-    tail_dynamic(v, TAIL_CALL_REF, NONE, signature)
+    tail_dynamic(v, TAIL_CALL_REF, NONE, type_index, signature)

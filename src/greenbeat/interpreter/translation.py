@@ -10,9 +10,11 @@ of the frame whether it uses it or not:
 Every value is written to a slot and to an accumulator by the same cell. The translator remembers which slot each
 accumulator mirrors, so that the next reader can take the value from there; if that reader is the only one, the cell
 that made the value is turned into its variant that leaves the slot alone.
+
+Nothing that is written here holds an address, so that it can be kept beyond the process: `placement.py` has the form.
 """
 
-from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN, handlers
+from greenbeat.interpreter.handlers import CONSTANT_PLAIN, COPY_PLAIN, COPY_TWO_PLAIN
 from greenbeat.native import (
     cast,
     extern,
@@ -191,13 +193,14 @@ def drop_large_buffers(t: ptr[Translation]) -> None:
 
 @native
 def emit(v: ptr[Validator], number: u32, size: u32) -> ptr[u8]:
-    """Append a cell with its handler; the caller writes the operands. Out of memory, the cell is a place never run."""
+    """Append a cell; the caller writes its operands. Out of memory, the cell is a place never run."""
     t = state(v)
     if unlikely(t.size + size > t.capacity):
         if not grow_code(v, size):
             t.size = 0
     cell = t.code + t.size
-    store(cell, handlers[number])
+    store(cell, number)
+    store(cell, size, 4)
     if unlikely(i64(t.size) <= t.watched):
         t.found = v.at
     t.size += size
@@ -426,7 +429,7 @@ def take(v: ptr[Validator], height: u32, source: u32, real: bool) -> None:
     if source == FROM_ACCUMULATOR and entry.kind == IN_SLOT:
         mirror = mirror_of(t, real)
         if mirror.cell != NONE:
-            store(t.code + mirror.cell, handlers[mirror.number - 1])
+            store(t.code + mirror.cell, mirror.number - 1)
             mirror.cell = NONE
             mirror.slot = NONE
     forget_use(v, height)

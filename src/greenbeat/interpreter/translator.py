@@ -1,5 +1,7 @@
 """From WebAssembly to cells: a function is translated when it is first called, by the pass that validated it before.
 
+Or its cells are taken from what an earlier process kept (`placement.py`).
+
 The pass in `wasm/body.py` says what it meets to the functions named here. Code belongs to the module and is shared by
 its instances; there are up to four variants of a function's code, made when they are first needed.
 """
@@ -9,6 +11,7 @@ from types import SimpleNamespace
 from greenbeat.interpreter import catching, control, returns, values
 from greenbeat.interpreter.control import end_run, start_run
 from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY, ZERO_SPLIT
+from greenbeat.interpreter.placement import place, record, restore
 from greenbeat.interpreter.translation import (
     KEPT_ENTRIES,
     NONE,
@@ -27,7 +30,6 @@ from greenbeat.native import (
     atomic_store,
     atomic_update,
     cast,
-    copy,
     export,
     extern,
     fill,
@@ -44,9 +46,10 @@ from greenbeat.native import (
     u32,
     u64,
 )
-from greenbeat.runtime.arena import allocate, free
-from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Catch, Function, Module, header_slot
+from greenbeat.runtime.arena import free
+from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Function, Module, header_slot
 from greenbeat.wasm.body import function_pass
+from greenbeat.wasm.code import validate_body
 from greenbeat.wasm.reader import Failure, Reader, failed
 from greenbeat.wasm.validator import Validator, no_memory
 
@@ -138,7 +141,7 @@ def nop(v):
 
 @native
 def finish(v: ptr[Validator]) -> bool:
-    """The function is translated: its code moves to the module."""
+    """The function is translated: its code gets its place in the module."""
     t = state(v)
     end_run(v)
     if failed(v.reader):
@@ -146,23 +149,11 @@ def finish(v: ptr[Validator]) -> bool:
     if t.watched >= 0:
         return True
     module, function = v.module, v.function
-    code = cast(ptr[u8], allocate(module.arena, u64(t.size)))
-    if code is None:
+    if not place(module, function, t.variant, t.code, t.size, t.closed, t.closed_catches):
         return no_memory(v)
-    copy(code, t.code, u64(t.size))
-    function.code_size[t.variant] = t.size
-    if t.closed_catches != 0:
-        size = u64(t.closed_catches) * sizeof(Catch)
-        catches = cast(ptr[Catch], allocate(module.arena, size))
-        if catches is None:
-            return no_memory(v)
-        copy(catches, t.closed, size)
-        function.catches[t.variant] = catches
-        function.catch_count[t.variant] = t.closed_catches
-    module.translated_bytes += u64(t.size)
-    if u64(function.frame_size) > module.largest_frame:
-        module.largest_frame = u64(function.frame_size)
-    atomic_store(addressof(function.entry[t.variant]), code, "release")
+    module.translated += 1
+    if module.recording != 0:
+        record(module, function, t.variant, t.code, t.size, t.closed, t.closed_catches)
     return True
 
 
@@ -249,9 +240,15 @@ def translate(module: ptr[Module], function: ptr[Function], variant: u32, watche
     written.variant = variant
     written.watched = watched
     written.found = function.body
-    done = function.entry[variant] is not None and watched < 0
+    done = watched < 0 and (function.entry[variant] is not None or restore(module, function, variant))
     if not done:
-        done = translate_body(v, r)
+        if function.frame_size == 0:
+            # An earlier process validated the body, but did not translate it: the frame's size is not known here.
+            module.validated += 1
+            validate_body(v, r)
+            r.position = function.body
+        if not failed(r):
+            done = translate_body(v, r)
         drop_large_buffers(written)
         if v.capacity > KEPT_ENTRIES:
             free(v.types)

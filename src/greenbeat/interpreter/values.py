@@ -13,7 +13,6 @@ from greenbeat.interpreter.handlers import (
     branch_base,
     fused_base,
     general_access,
-    handlers,
     maker_of,
     operation_base,
     user_of,
@@ -285,8 +284,9 @@ def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32) -> None:
             if not grow_code(v, PAIR_SIZE):
                 return
         t.size = t.last + PAIR_SIZE
+        store(t.code + t.last, u32(PAIR_SIZE), 4)
     cell = t.code + t.last
-    store(cell, handlers[number])
+    store(cell, number)
     if unlikely(i64(t.last) <= t.watched):
         t.found = v.at
     store(cell, word, 8)

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from greenbeat.native.language import NativeFunction
 from greenbeat.native.linker import Library, flag
 from greenbeat.native.targets import Machine, host_machine
@@ -23,6 +21,8 @@ def compile_text(
 
     `examine` is called with the assembly text of what becomes an object, and may refuse it.
     """
+    import llvmlite.binding as llvm  # here, since a start from an image does without
+
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = tuning.slp_vectorization = vectorize
     # Closed in this order: left to the garbage collector, a context may go before its module, which ends the process.

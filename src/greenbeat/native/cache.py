@@ -10,18 +10,18 @@ form.
 
 import contextlib
 import hashlib
-import json
 import os
+import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from greenbeat.native.records import field, record
 
 ENTRIES_KEPT = 12
 
 
-@dataclass
+@record()
 class Compiled:
     """A compiled engine: its objects by unit, and what Python may refer to.
 
@@ -61,6 +61,8 @@ def _platform_directory() -> Path:
 
 def read(directory: Path, key: str) -> Compiled | None:
     """The entry of a key, if it is there and whole."""
+    import json  # here, since a start from an image does without
+
     try:
         first, _, body = (directory / f"{key}.json").read_bytes().partition(b"\n")
         if checksum(body) != first.decode("ascii", "replace"):
@@ -79,6 +81,8 @@ def read(directory: Path, key: str) -> Compiled | None:
 
 def write(directory: Path, key: str, compiled: Compiled) -> bool:
     """Keep an entry; returns whether it could be kept. A directory that cannot be written to is no error."""
+    import json
+
     manifest = {
         "functions": compiled.functions,
         "addresses": compiled.addresses,
@@ -88,15 +92,17 @@ def write(directory: Path, key: str, compiled: Compiled) -> bool:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for unit, data in compiled.objects.items():
-            _replace(directory / f"{key}.{unit}.o", data)
-        _replace(directory / f"{key}.json", checksum(body).encode() + b"\n" + body)
+            replace(directory / f"{key}.{unit}.o", data)
+        replace(directory / f"{key}.json", checksum(body).encode() + b"\n" + body)
     except OSError:
         return False
     return True
 
 
-def _replace(path: Path, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+def replace(path: Path, data: bytes | bytearray) -> None:
+    """Write a file under another name, readable by the user alone, and rename it."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(8).hex()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
@@ -105,6 +111,30 @@ def _replace(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def open_own(path: Path) -> int | None:
+    """Open a file that nobody but the user, or root, can have written; its descriptor, or None if it is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode) and found.st_uid in (os.geteuid(), 0) and not found.st_mode & 0o022:
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def read_own(path: Path) -> bytes | None:
+    """The contents of such a file."""
+    descriptor = open_own(path)
+    if descriptor is None:
+        return None
+    with open(descriptor, "rb") as file, contextlib.suppress(OSError):
+        return file.read()
+    return None
 
 
 def prune(directory: Path, kept: int = ENTRIES_KEPT) -> None:

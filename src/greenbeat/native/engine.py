@@ -11,24 +11,20 @@ and linked. Only a build imports the modules, in child processes, since LLVM can
 import contextlib
 import ctypes
 import hashlib
-import json
 import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import llvmlite
-import llvmlite.binding as llvm
-
-from greenbeat.native import cache
+from greenbeat.native import cache, start
 from greenbeat.native.errors import NativeError
 from greenbeat.native.linker import Library, flag
+from greenbeat.native.records import record
 from greenbeat.native.targets import Machine, host_machine, shipped_machines
 
 if TYPE_CHECKING:
@@ -44,7 +40,7 @@ class BuildError(Exception):
     """The engine's code could not be compiled, for a reason that is not a mistake in one of its functions."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class UnitPlan:
     """One object file of an engine: it owns the shared functions and statics of the modules with these prefixes.
 
@@ -76,6 +72,7 @@ class Engine:
         packages: the directory of each top-level package whose sources count.
         shipped: a directory of objects made beforehand.
         checked, debug, machine: what to build; by default what the environment and this machine say.
+        images: whether later processes start from an image of the linked engine, where there can be one.
     """
 
     def __init__(
@@ -88,6 +85,7 @@ class Engine:
         checked: bool | None = None,
         debug: bool | None = None,
         machine: Machine | None = None,
+        images: bool = False,
     ) -> None:
         self.modules, self.units, self.packages, self.shipped = tuple(modules), tuple(units), dict(packages), shipped
         self.checked = flag("GREENBEAT_CHECKED") if checked is None else checked
@@ -95,6 +93,8 @@ class Engine:
         # Read by greenbeat.interpreter.convention when it is compiled.
         self.counting = flag("GREENBEAT_COUNTING")
         self._machine = machine
+        # Debuggers and profilers are told of code by LLVM.
+        self.images = images and start.possible() and not (self.debug or flag("GREENBEAT_PERF"))
         self._functions: dict[str, Any] = {}
         self._lock = threading.RLock()
 
@@ -105,17 +105,17 @@ class Engine:
         found = self._functions.get(name)
         if found is None:
             try:
-                returns, *params = self._loaded[1].functions[name]
+                returns, *params = self._loaded[0][name]
             except KeyError:
                 raise AttributeError(f"the engine exports no function {name!r}") from None
             types: list[Any] = [None if n == "None" else _ctype(n) for n in (returns, *params)]
-            found = self._functions[name] = ctypes.PYFUNCTYPE(*types)(self._loaded[0].addresses[name])
+            found = self._functions[name] = ctypes.PYFUNCTYPE(*types)(self._loaded[1][name])
         return found
 
     def address(self, name: str) -> int:
         """The address of an exported function or a static, by symbol."""
         try:
-            return self._loaded[0].addresses[name]
+            return self._loaded[1][name]
         except KeyError:
             raise AttributeError(f"the engine has no symbol {name!r}") from None
 
@@ -124,18 +124,30 @@ class Engine:
         _ = self._loaded
 
     @property
-    def _loaded(self) -> tuple[Library, cache.Compiled]:
+    def _loaded(self) -> tuple[dict[str, list[str]], dict[str, int]]:
         with self._lock:
             return self._linked
 
     @cached_property
-    def _linked(self) -> tuple[Library, cache.Compiled]:
+    def _linked(self) -> tuple[dict[str, list[str]], dict[str, int]]:
+        """The types of functions, and the addresses of symbols."""
         if os.environ.get("GREENBEAT_BUILDING"):
             raise BuildError(
                 "the engine is used while it is built: its modules must not use engine.function when imported"
             )
+        directory = cache.user_directory() if self.images else None
+        signature = None
+        if directory is not None:
+            variant = (self.modules, self.units, self.checked, self.debug, self.counting)
+            signature = start.signature(self.packages, variant)
+            if signature is not None and (started := start.start(directory, signature)):
+                self.key = started.key
+                return started.functions, started.addresses
         compiled = self.obtain()
-        return Library(compiled.objects.values(), [*compiled.functions, *compiled.addresses]), compiled
+        library = Library(compiled.objects.values(), [*compiled.functions, *compiled.addresses])
+        if directory is not None and signature is not None:
+            start.keep(directory, signature, self.key, compiled)
+        return compiled.functions, library.addresses
 
     # ---------------------------------------------------------------- objects
 
@@ -150,11 +162,16 @@ class Engine:
 
         A repair release of llvmlite brings the same LLVM and takes the same objects.
         """
+        import json  # here, since a start from an image does without
+
+        import llvmlite
+        import llvmlite.binding as llvm
+
         series = llvmlite.__version__.split(".")[:2]
         plan = [
             self.modules,
-            [asdict(u) for u in self.units],
-            asdict(self.machine),
+            [vars(u) for u in self.units],
+            vars(self.machine),
             self.checked,
             self.debug,
             self.counting,
@@ -246,7 +263,10 @@ class Engine:
                 for child in children:
                     if child.poll() is None:
                         child.kill()
+        import json
+
         compiled = cache.Compiled()
+
         for unit, child, (out, err) in zip(self.units, children, outputs, strict=True):
             if child.returncode != 0:
                 raise _failure(unit.name, child.returncode, out, err)
@@ -269,9 +289,9 @@ class Engine:
         plan = {
             "unit": unit.name,
             "modules": self.modules,
-            "units": [asdict(u) for u in self.units],
+            "units": [vars(u) for u in self.units],
             "packages": {name: str(path) for name, path in self.packages.items()},
-            "machine": asdict(self.machine),
+            "machine": vars(self.machine),
             "checked": self.checked,
             "debug": self.debug,
             "seen": list(self.sources()),
@@ -280,6 +300,7 @@ class Engine:
         # `types`: hence the file by its path, with -P.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "GREENBEAT_BUILDING": "1"}
         command = [sys.executable, "-P", str(Path(__file__).with_name("worker.py"))]
+        import json
         import subprocess  # here, since a warm start does without
 
         pipe = subprocess.PIPE
@@ -301,6 +322,8 @@ def _ctype(name: str) -> Any:
 def _failure(unit: str, status: int, out: bytes, err: bytes) -> Exception:
     """What a child's end means."""
     if status == 3:
+        import json
+
         return NativeError(**json.loads(out))
     how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
     text = err.decode("utf-8", "replace").strip() or "it said nothing"

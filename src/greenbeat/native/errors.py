@@ -1,6 +1,5 @@
 """The one exception of the native compiler: what is wrong in a function, and where."""
 
-import linecache
 from typing import Any
 
 
@@ -14,6 +13,8 @@ class NativeError(Exception):
 
     def __init__(self, message: str, file: str, line: int, column: int) -> None:
         self.message, self.file, self.line, self.column = message, file, line, column
+        import linecache  # here, since a start has no errors
+
         source = linecache.getline(file, line).rstrip("\n")
         where = f"{file}:{line}:{column}: {message}"
         super().__init__(f"{where}\n    {source}\n    {' ' * (column - 1)}^" if source.strip() else where)

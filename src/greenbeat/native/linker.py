@@ -5,10 +5,6 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-import llvmlite.binding as llvm
-
-from greenbeat.native.targets import host_machine
-
 
 def flag(name: str) -> bool:
     """Whether an environment variable switches something on."""
@@ -22,6 +18,11 @@ class Library:
     _count = 0
 
     def __init__(self, objects: Iterable[bytes], symbols: Iterable[str]) -> None:
+        # Here, since a start from an image does without.
+        import llvmlite.binding as llvm
+
+        from greenbeat.native.targets import host_machine
+
         if Library._linker is None:
             # Only the older linker tells gdb about the code, but it fails when its sections land 2 GB apart.
             jit_link = not flag("GREENBEAT_DEBUG")

@@ -9,10 +9,20 @@ x86-64 objects come at two levels of the psABI, v2 and v3, and the machine's bes
 """
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as llvm
+from greenbeat.native.records import record
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
+
+def _llvm() -> Any:
+    """LLVM, imported when it is needed: a start from an image does without."""
+    import llvmlite.binding
+
+    return llvmlite.binding
 
 
 def handler_convention(triple: str) -> str:
@@ -30,10 +40,10 @@ def compile_for(triple: str) -> None:
 
 def target_triple() -> str:
     """What this process compiles for, as LLVM's triple."""
-    return _told[0] if _told else str(llvm.get_process_triple())
+    return _told[0] if _told else str(_llvm().get_process_triple())
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Machine:
     """A processor to compile for: LLVM's triple, processor name and extra features."""
 
@@ -47,10 +57,10 @@ class Machine:
         parts = self.triple.split("-")
         return "-".join([parts[0], "linux" if "linux" in parts else parts[-1], self.processor])
 
-    def create(self) -> llvm.TargetMachine:
+    def create(self) -> "llvm.TargetMachine":
         """LLVM's target machine, position independent, small code model."""
         initialize()
-        target = llvm.Target.from_triple(self.triple)
+        target = _llvm().Target.from_triple(self.triple)
         return target.create_target_machine(
             cpu=self.processor, features=self.features, opt=2, reloc="pic", codemodel="small"
         )
@@ -59,9 +69,9 @@ class Machine:
 @lru_cache(maxsize=1)
 def initialize() -> None:
     """Make LLVM ready for this machine; the assembly parser is needed by inline assembly."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    _llvm().initialize_native_target()
+    _llvm().initialize_native_asmprinter()
+    _llvm().initialize_native_asmparser()
 
 
 LEVEL_3 = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
@@ -73,13 +83,13 @@ def host_machine() -> Machine:
     machines = shipped_machines()
     if len(machines) == 1:
         return machines[0]
-    features = llvm.get_host_cpu_features()
+    features = _llvm().get_host_cpu_features()
     return machines[all(features.get(f) for f in LEVEL_3)]
 
 
 def shipped_machines() -> list[Machine]:
     """The machines of this platform that objects are made for, the oldest first."""
-    triple = llvm.get_process_triple()
+    triple = _llvm().get_process_triple()
     if triple.startswith("x86_64"):
         return [Machine(triple, "x86-64-v2"), Machine(triple, "x86-64-v3")]
     return [Machine(triple, "apple-m1" if sys.platform == "darwin" else "generic")]

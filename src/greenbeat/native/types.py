@@ -10,9 +10,10 @@ of engine code, the native compiler checks the widths.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from greenbeat.native.records import field, record
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Type:
         raise TypeError(f"{self.name} converts nothing outside native code")
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class IntegerType(Type):
     """A two's complement integer of `bits` bits; arithmetic wraps."""
 
@@ -91,7 +92,7 @@ class IntegerType(Type):
         return (1 << (self.bits - self.signed)) - 1
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class FloatType(Type):
     """An IEEE 754 binary float."""
 
@@ -111,7 +112,7 @@ class FloatType(Type):
         return float(self.ctype(value).value)
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class BoolType(Type):
     """A truth value: one bit in a register, one byte in memory."""
 
@@ -132,7 +133,7 @@ class BoolType(Type):
         return bool(value)
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class VectorType(Type):
     """128 bits in a vector register."""
 
@@ -146,7 +147,7 @@ class VectorType(Type):
         return ctypes.c_uint64 * 2
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class VoidType(Type):
     """The absence of a value: a function's result, or a pointer's unknown target."""
 
@@ -191,7 +192,7 @@ class PointerType(Type):
         return hash("ptr")
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class ArrayType(Type):
     """`count` elements in a row; only as a struct's field or a static's type."""
 
@@ -219,7 +220,7 @@ class ArrayType(Type):
         return self.of.ctype * self.count
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class FunctionType(Type):
     """A pointer to a function with this signature and calling convention."""
 
@@ -239,7 +240,7 @@ class FunctionType(Type):
         return ctypes.c_void_p
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class StructType(Type):
     """Named fields at the offsets C gives them. `fields` maps a name to (byte offset, type)."""
 

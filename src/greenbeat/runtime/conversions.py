@@ -31,6 +31,7 @@ from greenbeat.runtime.functions import FunctionObject, function_type, wrap_func
 from greenbeat.runtime.groups import Group, holds_objects, merge_groups, retain
 from greenbeat.runtime.hooks import none_object
 from greenbeat.runtime.layout import FunctionInstance, Table
+from greenbeat.runtime.outcomes import MISFIT
 from greenbeat.runtime.pythonapi import (
     Object,
     Py_DecRef,
@@ -46,9 +47,6 @@ from greenbeat.runtime.pythonapi import (
 )
 from greenbeat.runtime.table import grow_table
 from greenbeat.wasm.valuetypes import ABSTRACT, EXN, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
-
-# What `grow_table_by` returns when the object does not fit.
-MISFIT = (1 << 64) - 2
 
 
 @native

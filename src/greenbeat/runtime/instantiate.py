@@ -9,7 +9,7 @@ import them. Types of imports were compared before, in Python, where the error m
 https://webassembly.github.io/spec/core/exec/modules.html#instantiation
 """
 
-from greenbeat.native import addressof, cast, export, native, ptr, sizeof, struct, u8, u32, u64, void
+from greenbeat.native import addressof, cast, export, native, ptr, sizeof, u8, u32, u64, void
 from greenbeat.runtime.arena import calloc, free
 from greenbeat.runtime.evaluate import evaluate_constant, evaluate_into
 from greenbeat.runtime.layout import (
@@ -23,25 +23,20 @@ from greenbeat.runtime.layout import (
     Tag,
 )
 from greenbeat.runtime.memory import free_memory, new_memory
+from greenbeat.runtime.outcomes import (
+    MEMORY_LIMIT,
+    NO_ERROR,
+    NO_MEMORY,
+    SEGMENT_TRAP,
+    TABLE_LIMIT,
+    InstanceError,
+)
 from greenbeat.runtime.segments import initialize_datas, initialize_elements
 from greenbeat.runtime.table import free_table, new_table
 from greenbeat.wasm import limits
 
 GLOBAL_SIZE = 16
 OWN_GLOBALS = (sizeof(Instance) + GLOBAL_SIZE - 1) & -GLOBAL_SIZE
-
-# InstanceError.kind
-NO_ERROR, NO_MEMORY, MEMORY_LIMIT, TABLE_LIMIT, SEGMENT_TRAP = range(5)
-
-
-@struct
-class InstanceError:
-    """Why instantiation stopped. `index` is the memory's, the table's or the segment's, `trap` what a segment did."""
-
-    kind: u32
-    trap: u32
-    index: u32
-    is_data: bool
 
 
 @native

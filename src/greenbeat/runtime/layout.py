@@ -109,6 +109,21 @@ class Function:
 
 
 @struct
+class Translated:
+    """A function's cells in a variant, as the translator wrote them; they follow, and its clauses follow them."""
+
+    next: ptr["Translated"]
+    # Of everything that follows, in a file.
+    checksum: u64
+    index: u32
+    variant: u32
+    frame_size: u32
+    size: u32
+    catch_count: u32
+    unused: u32
+
+
+@struct
 class TableType:
     """A table's type; `initial` is a constant expression (0: null)."""
 
@@ -252,6 +267,18 @@ class Module:
     sections: ptr[Section]
     section_count: u32
     section_capacity: u32
+    # Translations of an earlier process that no function runs from yet, by function and variant; null without.
+    kept_places: ptr[ptr[Translated]]
+    # With `recording`, those of this process, newest first; and the newest of those that were written to a file.
+    recorded: ptr[Translated]
+    collected: ptr[Translated]
+    recording: u32
+    # An earlier process validated the bodies: they are not looked at before they are called.
+    bodies_are_valid: u32
+    # How many bodies were validated, and how many translations were made and taken from an earlier process.
+    validated: u32
+    translated: u32
+    restored: u32
 
 
 @struct

@@ -5,7 +5,6 @@ later at once. https://github.com/WebAssembly/WASI/blob/main/legacy/preview1/doc
 """
 
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from greenbeat.wasi.constants import ClockId, Errno, Failure
@@ -13,6 +12,8 @@ from greenbeat.wasi.functions import function
 from greenbeat.wasi.guestmemory import U64
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from greenbeat.wasi.process import Process
 
 NANOSECONDS = 1_000_000_000
@@ -48,8 +49,8 @@ class VirtualClock(Clock):
         tick: nanoseconds that each reading takes.
     """
 
-    def __init__(self, start: float | datetime, tick: int = 1000) -> None:
-        seconds = start.timestamp() if isinstance(start, datetime) else start
+    def __init__(self, start: "float | datetime", tick: int = 1000) -> None:
+        seconds = start if isinstance(start, int | float) else start.timestamp()
         if not 0 <= seconds < 1 << 34:
             raise ValueError(f"a clock starts at seconds since 1970, or at a datetime: {start!r}")
         self.start, self.passed, self.tick = round(seconds * NANOSECONDS), 0, tick

@@ -10,7 +10,6 @@ Nothing is there that was not given: no directory, no variable of the environmen
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.errors import GreenbeatError, LinkError
@@ -31,6 +30,8 @@ from greenbeat.wasi.unstable import MODULES
 from greenbeat.wasi.waiting import wait_for
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from greenbeat.api.instance import Instance
     from greenbeat.api.limits import Limits
     from greenbeat.api.module import Module
@@ -73,7 +74,7 @@ class Wasi:
         stderr: Any = None,
         dirs: Mapping[str, HostPath | tuple[HostPath, str]] | None = None,
         files: Mapping[str, Any] | None = None,
-        clock: Clock | float | datetime | None = None,
+        clock: "Clock | float | datetime | None" = None,
         random: int | RandomBytes | None = None,
         sockets: Iterable[Any] = (),
     ) -> None:
@@ -211,7 +212,7 @@ def _files(given: Mapping[str, Any] | None, clock: Clock) -> Files | None:
     return Files(given, clock.read(ClockId.REALTIME))
 
 
-def _clock(given: Clock | float | datetime | None) -> Clock:
+def _clock(given: "Clock | float | datetime | None") -> Clock:
     if given is None:
         return Clock()
     return given if isinstance(given, Clock) else VirtualClock(given)

@@ -9,14 +9,14 @@ Handle
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from greenbeat.native.records import record
 from greenbeat.wasi.constants import Errno, Failure, FileType, Rights
 
 Buffers = Sequence[memoryview]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Status:
     """What `filestat_get` tells; times are nanoseconds since 1970."""
 

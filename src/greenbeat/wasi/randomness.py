@@ -1,7 +1,6 @@
 """Random bytes: the system's, those of a seed, or those a callable gives."""
 
 import os
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,8 @@ def random_bytes(given: int | RandomBytes | None) -> RandomBytes:
     if given is None:
         return os.urandom
     if isinstance(given, int):
+        import random  # here, since most guests get the system's
+
         return random.Random(given).randbytes
     if callable(given):
         return given

@@ -1,6 +1,8 @@
-"""Sockets that the embedder gives: a guest can accept, receive, send and shut down, but open none of its own."""
+"""Sockets that the embedder gives: a guest can accept, receive, send and shut down, but open none of its own.
 
-import socket
+Python's own module is imported where a socket is at hand, and so is the module: other guests start without.
+"""
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,13 +14,13 @@ from greenbeat.wasi.hostfiles import is_ready, readable_bytes
 from greenbeat.wasi.quota import Quota
 
 if TYPE_CHECKING:
+    import socket
+
     from greenbeat.wasi.process import Process
 
 _PEEK, _WAITALL = 1, 2
 _TRUNCATED = 1
 _SHUT_RD, _SHUT_WR = 1, 2
-# A deadline, or NONBLOCK: then only what is there at once is sent and received.
-_AT_ONCE = socket.MSG_DONTWAIT
 Wait = Callable[[int, bool], bool]
 
 
@@ -27,7 +29,9 @@ class Socket(Handle):
 
     possible = Rights.SOCKET
 
-    def __init__(self, given: socket.socket, quota: Quota, wait: Wait, *, owned: bool) -> None:
+    def __init__(self, given: "socket.socket", quota: Quota, wait: Wait, *, owned: bool) -> None:
+        import socket
+
         stream = given.type == socket.SOCK_STREAM
         self.kind = FileType.SOCKET_STREAM if stream else FileType.SOCKET_DGRAM
         super().__init__()
@@ -46,12 +50,16 @@ class Socket(Handle):
 
     def ready(self, writing: bool) -> int:
         """Wait until it can be read or written, unless it must not block; returns what to tell the system then."""
+        import socket
+
+        # With a deadline, or NONBLOCK, only what is there at once is sent and received.
+        at_once = socket.MSG_DONTWAIT
         fd = self.socket.fileno()
         if self.flags & FdFlags.NONBLOCK:
             if not is_ready(fd, writing):
                 raise Failure(Errno.AGAIN)
-            return _AT_ONCE
-        return _AT_ONCE if self.wait(fd, writing) else 0
+            return at_once
+        return at_once if self.wait(fd, writing) else 0
 
     def read(self, buffers: Buffers) -> int:
         return self.receive(buffers, 0)[0]
@@ -68,6 +76,8 @@ class Socket(Handle):
 
     def send(self, buffers: Buffers) -> int:
         """Send some buffers: how many bytes."""
+        import socket
+
         fitting = self.quota.writable(buffers)
         count = self.socket.sendmsg(fitting, (), self.ready(True) | getattr(socket, "MSG_NOSIGNAL", 0))
         self.quota.wrote(count)
@@ -101,6 +111,8 @@ def sock_accept(process: "Process", fd: int, flags: int, result: int) -> None:
 @function("iiiiii")
 def sock_recv(process: "Process", fd: int, vectors: int, count: int, flags: int, received: int, found: int) -> None:
     """Receive."""
+    import socket
+
     connection = _socket(process, fd, Rights.FD_READ)
     buffers = process.memory.vectors(vectors, count)
     length, about = process.memory.slice(received, U32.size), process.memory.slice(found, 2)
@@ -126,6 +138,8 @@ def sock_send(process: "Process", fd: int, vectors: int, count: int, flags: int,
 @function("ii")
 def sock_shutdown(process: "Process", fd: int, how: int) -> None:
     """Say that no more is received, or sent."""
+    import socket
+
     connection = _socket(process, fd, Rights.SOCK_SHUTDOWN)
     ways = {
         _SHUT_RD: socket.SHUT_RD,

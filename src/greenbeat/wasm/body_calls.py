@@ -85,7 +85,8 @@ def call_pass(emit):
     @native
     def call_table(v: ptr[Validator], r: ptr[Reader], is_tail: bool) -> None:
         """`call_indirect` and `return_call_indirect`."""
-        signature = type_signature(v, read_u32(r))
+        type_index = read_u32(r)
+        signature = type_signature(v, type_index)
         table_index = read_u32(r)
         if failed(r):
             return
@@ -101,17 +102,18 @@ def call_pass(emit):
         if is_tail:
             tail_results(v, signature)
             if emitting(v):
-                emit.tail_call_indirect(v, table_index, signature)
+                emit.tail_call_indirect(v, table_index, type_index, signature)
             set_unreachable(v)
         else:
             push_results(v, signature)
             if emitting(v):
-                emit.call_indirect(v, table_index, signature)
+                emit.call_indirect(v, table_index, type_index, signature)
 
     @native
     def call_reference(v: ptr[Validator], r: ptr[Reader], is_tail: bool) -> None:
         """`call_ref` and `return_call_ref`."""
-        signature = type_signature(v, read_u32(r))
+        type_index = read_u32(r)
+        signature = type_signature(v, type_index)
         if failed(r):
             return
         pop(v, REFERENCE | NULLABLE | signature.number)
@@ -119,11 +121,11 @@ def call_pass(emit):
         if is_tail:
             tail_results(v, signature)
             if emitting(v):
-                emit.tail_call_ref(v, signature)
+                emit.tail_call_ref(v, type_index, signature)
             set_unreachable(v)
         else:
             push_results(v, signature)
             if emitting(v):
-                emit.call_ref(v, signature)
+                emit.call_ref(v, type_index, signature)
 
     return SimpleNamespace(call_function=call_function, call_table=call_table, call_reference=call_reference)

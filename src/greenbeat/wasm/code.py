@@ -53,9 +53,13 @@ def read_bodies(v: ptr[Validator], r: ptr[Reader]) -> None:
         if read_body_size(function, r):
             r.end = function.body + function.body_length
             if count_locals(module, function, r):
-                r.position = function.body
-                v.function = function
-                validate_body(v, r)
+                if module.bodies_are_valid != 0:
+                    r.position = function.body + function.body_length
+                else:
+                    r.position = function.body
+                    v.function = function
+                    module.validated += 1
+                    validate_body(v, r)
             r.end = section_end
         if failed(r):
             r.failure.function = i

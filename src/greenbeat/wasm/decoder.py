@@ -195,8 +195,11 @@ def read_sections(module: ptr[Module], r: ptr[Reader]) -> None:
 
 
 @export
-def decode_module(bytes: ptr[u8], length: u64, failure: ptr[Failure]) -> ptr[Module]:
-    """Decode and validate a module; null if `failure` says why it was refused. The bytes must outlive the module."""
+def decode_module(bytes: ptr[u8], length: u64, failure: ptr[Failure], bodies_are_valid: u32) -> ptr[Module]:
+    """Decode and validate a module; null if `failure` says why it was refused. The bytes must outlive the module.
+
+    With `bodies_are_valid` functions' bodies are not looked at: the same bytes were validated before.
+    """
     failure.kind = 0
     failure.function = NO_FUNCTION
     reader = stack(Reader)
@@ -223,6 +226,7 @@ def decode_module(bytes: ptr[u8], length: u64, failure: ptr[Failure]) -> ptr[Mod
     module.arena = arena
     module.bytes = bytes
     module.length = length
+    module.bodies_are_valid = bodies_are_valid
     read_sections(module, reader)
     if failed(reader):
         release_arena(arena)

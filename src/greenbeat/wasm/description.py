@@ -8,17 +8,18 @@ A description does not own the module: it must not be used after `free_module`.
 """
 
 import ctypes
+import mmap
 import re
-import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any
 
 from greenbeat.native import ctypes_of
+from greenbeat.native.records import record
 from greenbeat.runtime import layout
 from greenbeat.wasm import limits, valuetypes
 from greenbeat.wasm.names_section import Names
+from greenbeat.wasm.printable import printable
 from greenbeat.wasm.reader import NO_FUNCTION, Failure
 
 SECTION_NAMES = (
@@ -37,25 +38,6 @@ SECTION_NAMES = (
     "data count",
     "tag",
 )
-# Invisible, or able to change how the text around them is shown: controls, formats (bidirectional marks among them),
-# surrogates, private use, unassigned, line and paragraph separators.
-UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-
-
-def printable(name: str, limit: int | None = None) -> str:
-    """A name from a module, safe to show: escaped as the text format does, and cut after `limit` characters."""
-    cut = limit is not None and len(name) > limit
-    text = "".join(map(_printable, name[:limit]))
-    return f"{text}…" if cut else text
-
-
-def _printable(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if character == " " or (character.isascii() and character.isprintable()):
-        return character
-    category = unicodedata.category(character)
-    return f"\\u{{{ord(character):x}}}" if category in UNPRINTABLE or category == "Zs" else character
 
 
 # ------------------------------------------------------------------------------------------------------ types
@@ -70,7 +52,7 @@ class ValueType(int):
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FunctionType:
     """What a function takes and gives."""
 
@@ -83,7 +65,7 @@ class FunctionType:
         return f"(func{params}{results})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TableType:
     """A table of references; sizes are counted in elements, `maximum` is None where there is none."""
 
@@ -96,7 +78,7 @@ class TableType:
         return f"(table {_limits(self)} {self.element})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MemoryType:
     """A memory; sizes are counted in pages, `maximum` is None where there is none."""
 
@@ -110,7 +92,7 @@ class MemoryType:
         return f"(memory {_limits(self)}{page})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class GlobalType:
     """A global variable, or a constant unless it is mutable."""
 
@@ -121,7 +103,7 @@ class GlobalType:
         return f"(global {f'(mut {self.value})' if self.mutable else self.value})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TagType:
     """A tag of exceptions: the types of the values that they carry."""
 
@@ -139,7 +121,7 @@ def _limits(kind: TableType | MemoryType) -> str:
 ExternType = FunctionType | TableType | MemoryType | GlobalType | TagType
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ImportType:
     """Something a module wants, and under which two names."""
 
@@ -151,7 +133,7 @@ class ImportType:
         return f'(import "{printable(self.module)}" "{printable(self.name)}" {self.type})'
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ExportType:
     """Something a module offers, and under which name. `index` is in the index space of its kind."""
 
@@ -163,7 +145,7 @@ class ExportType:
         return f'(export "{printable(self.name)}" {self.type})'
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Section:
     """A section of a module: `kind` as the specification calls it, `name` for custom ones, where its contents are."""
 
@@ -183,10 +165,18 @@ class Description:
         address: of the native Module.
         data: the bytes it was decoded from.
         owner: what keeps the native Module alive, if that is for this object to see to.
+        complete: to be called before the contents of custom sections are looked at: they may not have been read.
     """
 
-    def __init__(self, address: int, data: bytes, *, owner: object = None) -> None:
-        self.address, self.data, self.owner = address, data, owner
+    def __init__(
+        self,
+        address: int,
+        data: bytes | mmap.mmap,
+        *,
+        owner: object = None,
+        complete: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.address, self.data, self.owner, self.complete = address, data, owner, complete
         self.module: Any = ctypes_of(layout.Module).from_address(address)
 
     def __repr__(self) -> str:
@@ -311,6 +301,7 @@ class Description:
 
     def custom_sections(self, name: str) -> Iterator[bytes]:
         """The contents of the custom sections with a name."""
+        self.complete()
         for section in self.sections:
             if section.name == name:
                 yield bytes(self.data[section.offset : section.offset + section.size])

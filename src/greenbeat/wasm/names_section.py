@@ -8,7 +8,7 @@ It is read tolerantly: what is malformed is left out, since names change nothing
 https://webassembly.github.io/spec/core/appendix/custom.html#name-section
 """
 
-from dataclasses import dataclass, field
+from greenbeat.native.records import field, record
 
 MODULE, FUNCTIONS, LOCALS, TYPES, TABLES, MEMORIES, GLOBALS, ELEMENTS, DATAS = 0, 1, 2, 4, 5, 6, 7, 8, 9
 
@@ -54,7 +54,7 @@ class _Cursor:
             found.setdefault(index, self.name())
 
 
-@dataclass
+@record()
 class Names:
     """Names by index. `locals` is by function, and there by local, parameters first."""
 
