@@ -39,7 +39,8 @@ def test_values() -> None:
     point = Point(1, y=2)
     assert (point.x, point.y, str(point), repr(point)) == (1, 2, "(1, 2)", "Point(x=1, y=2)")
     assert Point(1) == Point(1, 0) != Point(1, 1)
-    assert Point(1) not in [(1, 0)]
+    other: object = (1, 0)
+    assert Point(1) != other
     assert hash(Point(1, 2)) == hash(Point(1, 2))
     match point:
         case Point(x, y):
