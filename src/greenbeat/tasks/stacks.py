@@ -54,6 +54,8 @@ KEPT = 1 << 15
 HEAD = (sizeof(Fiber) + 63) & ~63
 # A worker keeps at most this many bytes of address space per class, but at least two stacks; batches are half of it.
 CACHED = tuple(max(2, min(64, (1 << 24) // size)) for size in STACK_SIZES)
+# More unused stacks than this in a depot give back even the page that each one has.
+KEPT_FREE = 1 << 12
 NO_HUGE_PAGES = 15
 
 
@@ -211,13 +213,16 @@ def overflow_to_depot(worker: ptr[Worker], size_class: u32) -> None:
     """Move half of a worker's cache to the depot."""
     depot = depots + size_class
     first = worker.free[size_class]
-    if cached[size_class] == 0:
-        renew(first)
     last = first
     moved = u32(1)
     while moved < cached[size_class] // 2:
         last = last.next
         moved += 1
+    if cached[size_class] == 0 or depot.count >= KEPT_FREE:
+        each = first
+        for _ in range(moved):
+            renew(each)
+            each = each.next
     worker.free[size_class] = last.next
     worker.free_count[size_class] -= moved
     lock(addressof(depot.guard))
