@@ -29,8 +29,9 @@ from greenbeat.native import (
     u32,
     u64,
     unlikely,
+    void,
 )
-from greenbeat.runtime.system import DONT_NEED, LINUX, READ, WRITE, madvise, mprotect, munmap, reserve
+from greenbeat.runtime.system import DONT_NEED, LINUX, READ, WRITE, madvise, mprotect, munmap, realloc, reserve
 from greenbeat.tasks.layout import (
     CANCELLED,
     CLASSES,
@@ -69,6 +70,11 @@ class Depot:
     # What is left of the last slab.
     fresh: ptr[u8]
     fresh_end: ptr[u8]
+    # Slots that keep no memory at all, and what their fibers' generation was at most.
+    bare: ptr[ptr[u8]]
+    bare_count: u32
+    bare_room: u32
+    generation: u32
 
 
 depots = static(array[Depot, CLASSES], name="depots")
@@ -105,25 +111,25 @@ def map_slab(depot: ptr[Depot], size: u64) -> bool:
 
 
 @native
-def make_fiber(fiber: ptr[Fiber], base: ptr[u8], size_class: u32) -> None:
-    """Fill in what stays as it is, in memory that is zero."""
+def cut(depot: ptr[Depot], size_class: u32) -> ptr[Fiber]:
+    """A fiber that was never used, from the slab, or one that keeps nothing; null when there is no memory."""
+    size = sizes[size_class]
+    base = cast(ptr[u8], 0)
+    if depot.bare_count != 0:
+        depot.bare_count -= 1
+        base = depot.bare[depot.bare_count]
+    else:
+        if depot.fresh == depot.fresh_end and not map_slab(depot, size):
+            return cast(ptr[Fiber], 0)
+        base = depot.fresh
+        depot.fresh = base + size
+    fiber = cast(ptr[Fiber], base + size - HEAD)
     fiber.stack = base
     fiber.size_class = size_class
     fiber.services = services
     fiber.wait.fiber = fiber
     fiber.deepest = first_floor(fiber)
-
-
-@native
-def cut(depot: ptr[Depot], size_class: u32) -> ptr[Fiber]:
-    """A fiber that was never used, from the slab; null when there is no memory."""
-    size = sizes[size_class]
-    if depot.fresh == depot.fresh_end and not map_slab(depot, size):
-        return cast(ptr[Fiber], 0)
-    base = depot.fresh
-    depot.fresh = base + size
-    fiber = cast(ptr[Fiber], base + size - HEAD)
-    make_fiber(fiber, base, size_class)
+    fiber.generation = depot.generation
     return fiber
 
 
@@ -196,39 +202,40 @@ def set_stack_cache(on: u32) -> None:
 
 
 @native
-def renew(fiber: ptr[Fiber]) -> None:
-    """Give all memory of a stack back, and make it what it was when it was cut."""
-    stack = fiber.stack
-    size_class = fiber.size_class
-    generation = fiber.generation
-    following = fiber.next
-    madvise(stack, sizes[size_class], DONT_NEED)
-    make_fiber(fiber, stack, size_class)
-    fiber.generation = generation
-    fiber.next = following
+def strip(depot: ptr[Depot], fiber: ptr[Fiber]) -> bool:
+    """Under the lock: give all memory of a stack back, its fiber's too; False when there is no memory to note it."""
+    if depot.bare_count == depot.bare_room:
+        room = depot.bare_room * 2 + 256
+        grown = realloc(cast(ptr[void], depot.bare), u64(room) * 8)
+        if grown is None:
+            return False
+        depot.bare = cast(ptr[ptr[u8]], grown)
+        depot.bare_room = room
+    if fiber.generation > depot.generation:
+        depot.generation = fiber.generation
+    depot.bare[depot.bare_count] = fiber.stack
+    depot.bare_count += 1
+    madvise(fiber.stack, sizes[fiber.size_class], DONT_NEED)
+    return True
 
 
 @native(noinline=True)
 def overflow_to_depot(worker: ptr[Worker], size_class: u32) -> None:
     """Move half of a worker's cache to the depot."""
     depot = depots + size_class
-    first = worker.free[size_class]
-    last = first
-    moved = u32(1)
-    while moved < cached[size_class] // 2:
-        last = last.next
-        moved += 1
-    if cached[size_class] == 0 or depot.count >= KEPT_FREE:
-        each = first
-        for _ in range(moved):
-            renew(each)
-            each = each.next
-    worker.free[size_class] = last.next
-    worker.free_count[size_class] -= moved
+    moved = cached[size_class] // 2
+    if moved == 0:
+        moved = 1
     lock(addressof(depot.guard))
-    last.next = depot.fibers
-    depot.fibers = first
-    depot.count += moved
+    for _ in range(moved):
+        fiber = worker.free[size_class]
+        worker.free[size_class] = fiber.next
+        worker.free_count[size_class] -= 1
+        keeps = cached[size_class] != 0 and depot.count < KEPT_FREE
+        if keeps or not strip(depot, fiber):
+            fiber.next = depot.fibers
+            depot.fibers = fiber
+            depot.count += 1
     unlock(addressof(depot.guard))
 
 
