@@ -31,6 +31,7 @@ MODULES = [
     "greenbeat.forkjoin.promotion",
     "greenbeat.kernels.calling",
     "greenbeat.kernels.spawning",
+    "greenbeat.tasks.guests",
 ]
 
 # The handlers are most of the code: they are compiled beside the rest. Cutting them into two objects was tried: the

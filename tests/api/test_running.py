@@ -149,6 +149,7 @@ def test_another_thread_gives_memory_and_fuel(make: Make) -> None:
     text = """(module (memory (export "memory") 1 4)
       (func (export "wait") (result i32)
         (loop $l (br_if $l (i32.eq (memory.size) (i32.const 1))))
+        (loop $l (br_if $l (i32.eqz (i32.load8_u (i32.const 70000)))))
         (i32.load8_u (i32.const 70000))))"""
     for guard in (0, 1):
         before = native.set_guard_pages(guard)

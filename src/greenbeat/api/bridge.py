@@ -6,6 +6,8 @@ native.new_group()         a native function by name; exceptions that it sets ar
 
 import ctypes
 import os
+import threading
+import types
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "current_task": (_word,),
     "set_hook": (None, _half, _object),
     "set_none": (None, _object),
+    "set_coroutine_type": (None, _object),
+    "set_main_thread": (None, _word),
     "set_guard_pages": (_half, _half),
     "forget_other_threads": (None,),
     "forget_pacemaker": (None,),
@@ -85,6 +89,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cancel_pending": (ctypes.c_bool, _word),
     "finish_pending": (_half, _word, ctypes.c_void_p),
     "finish_select": (_half, _word),
+    "new_guest": (_word, _object, _object, _object),
+    "guest_result": (_object, _word),
+    "answer_guest": (_half, _word, _half, _object, _half),
     "sleep_at_bridge": (ctypes.c_bool, _word, _word),
 }
 
@@ -115,6 +122,8 @@ def at(kind: Any, address: int) -> Any:
 
 def _created() -> tuple[Any, ...]:
     native.set_none(None)
+    native.set_coroutine_type(types.CoroutineType)
+    native.set_main_thread(threading.main_thread().ident)
     native.start_interpreter()
     native.prepare_tasks()
     native.prepare_forks()
@@ -160,6 +169,7 @@ def native_types() -> tuple[Any, Any]:
 def _after_fork() -> None:
     native.forget_pacemaker()
     native.forget_other_threads()
+    native.set_main_thread(threading.main_thread().ident)
     native.forget_pool()
 
 

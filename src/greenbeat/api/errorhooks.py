@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from greenbeat.api import bridge
 from greenbeat.api.checks import described, shown, whole
 from greenbeat.api.values import mismatch, short
-from greenbeat.errors import Exhausted, Frame, GreenbeatError, Trap, UncaughtException
+from greenbeat.errors import Cancelled, Exhausted, Frame, GreenbeatError, Trap, UncaughtException
 from greenbeat.runtime import hooks, layout, traps
 from greenbeat.wasm.description import Description, function_type_at
 from greenbeat.wasm.printable import printable
@@ -56,6 +56,10 @@ def stopped(address: int, task: int, status: int) -> NoReturn:
         raise Exhausted("fuel", "out of fuel", frames)
     if found.trap == layout.TRAP_EXCEPTION:
         raise UncaughtException(_exception_values(found), frames)
+    if found.trap == layout.TRAP_CANCELLED:
+        raise Cancelled("the task was cancelled")
+    if found.trap == layout.TRAP_TIME:
+        raise Exhausted("time", traps.text(found.trap), frames)
     if found.trap in (layout.TRAP_STACK, layout.TRAP_DEPTH):
         raise Exhausted("stack", traps.text(found.trap), frames)
     if found.trap == layout.TRAP_NO_MEMORY:
@@ -84,13 +88,32 @@ def exhausted(resource: int, task: int) -> NoReturn:
 
 
 def busy(function: Any) -> NoReturn:
-    """The function's instance runs in another thread."""
-    raise GreenbeatError(f"{told(function)}: its instance is running in another thread")
+    """The function's instance runs in another thread or task."""
+    raise GreenbeatError(
+        f"{told(function)}: its instance is running in another thread or task, and runs one call at a time: "
+        "wait for that call, or make an instance for each thread and task"
+    )
 
 
 def dropped(function: Any) -> NoReturn:
     """The function's instance takes no calls any more."""
     raise GreenbeatError(f"{told(function)}: its instance is closed")
+
+
+def close_awaitable(value: Any) -> None:
+    """Nobody will await it: spare Python's warning."""
+    close = getattr(value, "close", None)
+    if callable(close):
+        close()
+
+
+def awaited_by_nobody(address: int, value: Any) -> NoReturn:
+    """A host function returned something to be awaited, to a guest that does not run as a task of an event loop."""
+    close_awaitable(value)
+    raise TypeError(
+        f"host function {name(address)} returned {described(value)}, which has to be awaited: call the guest by "
+        "`await function.aio(...)`, or spawn it where an event loop runs"
+    )
 
 
 def result(address: int, position: int, value: object, cause: BaseException | None) -> NoReturn:
@@ -222,6 +245,7 @@ def register() -> None:
         (hooks.NOTE, note),
         (hooks.NAME, name),
         (hooks.RANGE, out_of_range),
+        (hooks.AWAIT, awaited_by_nobody),
     ):
         bridge.native.set_hook(number, hook)
 

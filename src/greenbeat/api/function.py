@@ -8,7 +8,7 @@ Integers come back signed, several results as a tuple.
 """
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from greenbeat.api import bridge, errorhooks
@@ -98,6 +98,19 @@ class _Methods:
         """
         return start_call(self, arguments)
 
+    def aio(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
+        """Call it as a task of the running event loop: `await function.aio(...)`.
+
+        The guest runs on a worker. Host functions may be coroutine functions, or return something else to be awaited:
+        the guest waits for that, and nobody waits for the guest. To cancel what awaits it cancels the guest.
+
+        Raises:
+            TypeError, ValueError: an argument does not fit.
+        """
+        from greenbeat.api.guests import aio
+
+        return aio(self, arguments)  # type: ignore[arg-type]
+
     def __repr__(self) -> str:
         if not self._address:
             return f"<greenbeat.Function {printable(self.name, 100)}, gone>"
@@ -169,6 +182,7 @@ if TYPE_CHECKING:
         ) -> None: ...
         def __call__(self, /, *arguments: Any) -> Any: ...
         def start(self, *arguments: Any) -> Call: ...
+        def aio(self, *arguments: Any) -> Coroutine[Any, Any, Any]: ...
         @property
         def type(self) -> FunctionType: ...
         @property

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -36,28 +36,24 @@ class Work(Protocol):
         """The result of a fiber that has ended; raises what ended it."""
 
 
-_kinds: list[tuple[type, Callable[[Any, tuple[Any, ...]], Work]]] = []
-
-
-def spawnable(kind: type, make: Callable[[Any, tuple[Any, ...]], Work]) -> None:
-    """Let objects of a type be spawned: `make(object, arguments)` gives the work."""
-    _kinds.append((kind, make))
-
-
 def work_of(function: Any, arguments: tuple[Any, ...]) -> Work:
     """The work of calling something.
 
     Raises:
         TypeError: it is nothing that runs as a task.
     """
-    from greenbeat.kernels.objects import Kernel  # here, since tasks of guests do without
+    # Here, since tasks of guests do without kernels, and the other way round.
+    from greenbeat.api.function import Function
+
+    if isinstance(function, Function):
+        from greenbeat.api.guests import GuestWork
+
+        return GuestWork(function, arguments)
+    from greenbeat.kernels.objects import Kernel
     from greenbeat.kernels.work import KernelWork
 
     if isinstance(function, Kernel):
         return KernelWork(function, arguments)
-    for kind, make in _kinds:
-        if isinstance(function, kind):
-            return make(function, arguments)
     raise TypeError(
         f"spawn takes a kernel, a guest's function or a resumable call, not {described(function)}: "
         "an ordinary Python function becomes a kernel by @greenbeat.kernel"

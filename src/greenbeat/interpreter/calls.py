@@ -31,6 +31,7 @@ from greenbeat.interpreter.convention import (
     handler,
     is_float,
     leave_raised,
+    leave_trapped,
     next_handler,
     read,
     remember,
@@ -38,6 +39,8 @@ from greenbeat.interpreter.convention import (
 )
 from greenbeat.interpreter.poll import poll
 from greenbeat.native import (
+    addressof,
+    atomic_load,
     atomic_store,
     cast,
     copy,
@@ -62,10 +65,11 @@ from greenbeat.native import (
     v128,
     vector_of,
 )
-from greenbeat.runtime.hostcalls import call_host
+from greenbeat.runtime.hostcalls import HOST_DONE, HOST_STOPPED
 from greenbeat.runtime.layout import (
     HOST,
     NEAR,
+    STACK_MARGIN,
     TRAP_INDIRECT_NULL,
     TRAP_INDIRECT_TYPE,
     TRAP_NO_MEMORY,
@@ -80,6 +84,7 @@ from greenbeat.runtime.layout import (
     Task,
     header_slot,
 )
+from greenbeat.tasks.crossing import become_bound, call_out
 
 
 @extern
@@ -107,12 +112,26 @@ def call_slow(
 ) -> None:  # fmt: skip
     """A call found its frame beyond the limit.
 
-    The stack is full, or the pacemaker took the limit away to be noticed here.
+    The stack is full, or was not used so far yet, or the pacemaker took the limit away to be noticed here.
     """
     if task.limit is None:
-        task.limit = task.ceiling
+        task.limit = task.soft
         return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-    trap(TRAP_STACK)
+    if not raise_limit(task, sp + load(u32, ip, RESULT)):
+        trap(TRAP_STACK)
+    again = next_handler(ip)
+    return tail(again(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
+
+
+@inline
+def raise_limit(task, frame):
+    """Let frames begin up to `frame` and some way further; False if that is beyond the stack's end."""
+    good = frame <= task.ceiling
+    if good:
+        further = frame + STACK_MARGIN
+        task.soft = further if further < task.ceiling else task.ceiling
+        task.limit = task.soft
+    return good
 
 
 @cache
@@ -259,12 +278,19 @@ def call_target(
     remember(ip, sp, task, instance, fuel)
     if target.kind == HOST:
         task.top = frame + wider(target.signature)
-        if unlikely(call_host(task, target, frame) != 0):
+        outcome = call_out(task, target, frame)
+        if unlikely(outcome != HOST_DONE):
+            if outcome == HOST_STOPPED:
+                return tail(
+                    leave_trapped(ip, sp, memory, length, task, instance, accumulator, task.fuel, float_accumulator)
+                )
             return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, task.fuel, float_accumulator))
         return tail(after_call(ip, sp, memory, length, task, instance, accumulator, task.fuel, float_accumulator))
-    if frame > task.ceiling:
+    if unlikely(frame > task.soft) and not raise_limit(task, frame):
         trap(TRAP_STACK)
     other = target.instance
+    if unlikely(other.bound > task.bound):
+        become_bound(task)
     entry = ensure_translated(other.module, target.function, task.mode | other.bounds)
     if entry is None:
         trap(TRAP_NO_MEMORY)
@@ -392,9 +418,11 @@ def dynamic_target(operand, by_reference, ip, sp, instance, accumulator, float_a
         index = read(operand, u64, FIRST, ip, sp, accumulator, float_accumulator)
     else:
         index = u64(read(operand, u32, FIRST, ip, sp, accumulator, float_accumulator))
-    if unlikely(index >= from_table.length):
+    # Loaded once: see Table.
+    elements = atomic_load(addressof(from_table.elements), "relaxed")
+    if unlikely(index >= elements[-1]):
         trap(TRAP_TABLE_ELEMENT)
-    element = from_table.elements[index]
+    element = elements[index]
     if unlikely(element == 0):
         trap(TRAP_INDIRECT_NULL)
     target = cast(ptr[FunctionInstance], element)
@@ -487,6 +515,8 @@ def tail_call_target(
     if target.kind == HOST:
         return tail(call_target(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     other = target.instance
+    if unlikely(other.bound > task.bound):
+        become_bound(task)
     entry = ensure_translated(other.module, target.function, task.mode | other.bounds)
     if entry is None:
         trap(TRAP_NO_MEMORY)

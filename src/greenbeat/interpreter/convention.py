@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from greenbeat.native import (
     array,
+    atomic_load,
     cast,
     extract_lane,
     function,
@@ -55,6 +56,10 @@ SLOT, IMMEDIATE, ACCUMULATOR = "slot", "immediate", "accumulator"
 
 RESULT, FIRST, SECOND = 8, 12, 16
 
+# Where loads are not reordered, a handler that another thread has just put into a cell comes with the operands that
+# were written before it. Elsewhere the load of the handler has to say so.
+ORDERED = target_triple().split("-")[0] == "x86_64"
+
 # In the counting build each dispatch adds one at its handler's place: bits 4 to 19 of the address. All handlers are
 # in one object, smaller than 1 MiB, and begin at multiples of 16.
 COUNTING = flag("GREENBEAT_COUNTING")
@@ -65,7 +70,10 @@ dispatch_counts = static(array[u64, PLACES if COUNTING else 1], name="dispatch_c
 @inline
 def next_handler(ip):
     """The handler of the cell at `ip`, which is about to run."""
-    following = load(HANDLER, ip)
+    if ORDERED:
+        following = load(HANDLER, ip)
+    else:
+        following = atomic_load(cast(HANDLERS, ip), "acquire")
     if COUNTING:
         dispatch_counts[cast(u64, following) // 16 % PLACES] += 1
     return following

@@ -16,7 +16,7 @@ from greenbeat.native import (
     v128,
     vector_of,
 )
-from greenbeat.runtime.hostcalls import call_host
+from greenbeat.runtime.hostcalls import HOST_DONE, call_host
 from greenbeat.runtime.layout import (
     FINISHED,
     HOST,
@@ -27,6 +27,7 @@ from greenbeat.runtime.layout import (
     TRAPPED,
     Function,
     FunctionInstance,
+    Guest,
     Instance,
     Module,
     Task,
@@ -54,7 +55,7 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
     """Call a function: arguments are in the slots at `frame`, results replace them. Returns what became of the task."""
     if target.kind == HOST:
         task.top = frame + u64(wider_count(target)) * SLOT
-        if call_host(task, target, frame) != 0:
+        if call_host(task, target, frame, cast(ptr[Guest], 0)) != HOST_DONE:
             return RAISED
         return FINISHED
     instance = target.instance

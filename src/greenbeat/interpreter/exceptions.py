@@ -9,8 +9,10 @@ https://webassembly.github.io/spec/core/exec/instructions.html#exec-throw-ref
 """
 
 from greenbeat.interpreter.calls import SAVED, enter, foreign_cells, leave_cells, memory_of
-from greenbeat.interpreter.convention import FIRST, RESULT, handler, leave_raised
+from greenbeat.interpreter.convention import FIRST, RESULT, handler, leave_raised, remember
 from greenbeat.native import (
+    addressof,
+    atomic_load,
     cast,
     copy,
     extern,
@@ -18,13 +20,16 @@ from greenbeat.native import (
     load,
     native,
     ptr,
+    stack,
     store,
+    struct,
     tail,
     trap,
     u8,
     u32,
     u64,
     v128,
+    void,
 )
 from greenbeat.runtime.frames import function_at
 from greenbeat.runtime.groups import Group, retain
@@ -42,6 +47,9 @@ from greenbeat.runtime.layout import (
     header_slot,
 )
 from greenbeat.runtime.pythonapi import Object, Py_DecRef, Py_IncRef
+from greenbeat.tasks.beat import call_on_thread
+from greenbeat.tasks.crossing import keep_exception
+from greenbeat.tasks.layout import Fiber
 
 
 @extern
@@ -54,8 +62,18 @@ def PyBytes_AsString(item: ptr[Object]) -> ptr[u8]:
     """CPython's."""
 
 
-@native(shared=True, noinline=True)
-def new_exception(tag: ptr[Tag], values: ptr[u8]) -> ptr[Object]:
+@struct
+class Throw:
+    """What is done for a throw on the thread's own stack, and what came of it."""
+
+    tag: ptr[Tag]
+    values: ptr[u8]
+    exception: ptr[Object]
+    found: u32
+
+
+@native
+def make_exception(tag: ptr[Tag], values: ptr[u8]) -> ptr[Object]:
     """An exception with a tag and the values in slots; null with MemoryError."""
     size = u64(tag.signature.param_count) * SLOT
     made = PyBytes_FromStringAndSize(None, i64(size) + SLOT)
@@ -67,10 +85,31 @@ def new_exception(tag: ptr[Tag], values: ptr[u8]) -> ptr[Object]:
 
 
 @native
+def make_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
+    """`make_exception`, called from a fiber."""
+    throw = cast(ptr[Throw], argument)
+    throw.exception = make_exception(throw.tag, throw.values)
+    if throw.exception is None:
+        keep_exception(fiber)
+
+
+@native(shared=True, noinline=True)
+def new_exception(task: ptr[Task], tag: ptr[Tag], values: ptr[u8]) -> ptr[Object]:
+    """An exception with a tag and the values in slots; null with MemoryError."""
+    if task.fiber is None:
+        return make_exception(tag, values)
+    throw = stack(Throw)
+    throw.tag = tag
+    throw.values = values
+    call_on_thread(task.fiber, make_on_thread, throw)
+    return throw.exception
+
+
+@native
 def catch_at(function: ptr[Function], ip: ptr[u8], instance: ptr[Instance], tag: ptr[Tag]) -> ptr[Catch]:
     """The innermost clause around the cell that `ip` points into and that takes a tag; null if there is none."""
     for variant in range(u32(VARIANTS)):
-        entry = function.entry[variant]
+        entry = atomic_load(addressof(function.entry[variant]), "acquire")
         if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
             offset = u32(ip - entry)
             for i in range(function.catch_count[variant]):
@@ -82,8 +121,8 @@ def catch_at(function: ptr[Function], ip: ptr[u8], instance: ptr[Instance], tag:
     return cast(ptr[Catch], 0)
 
 
-@native(shared=True, noinline=True)
-def unwind(task: ptr[Task], exception: ptr[Object]) -> u32:
+@native
+def find_catch(task: ptr[Task], exception: ptr[Object]) -> u32:
     """Find who catches an exception, which is owned and thrown where the task is.
 
     Returns:
@@ -134,13 +173,35 @@ def unwind(task: ptr[Task], exception: ptr[Object]) -> u32:
     return 0
 
 
+@native
+def find_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
+    """`find_catch`, called from a fiber."""
+    throw = cast(ptr[Throw], argument)
+    throw.found = find_catch(cast(ptr[Task], fiber.task), throw.exception)
+    if throw.found == 2:
+        keep_exception(fiber)
+
+
+@native(shared=True, noinline=True)
+def unwind(task: ptr[Task], exception: ptr[Object]) -> u32:
+    """`find_catch`, wherever the task runs: an object that nobody needs any more may run Python code when it goes."""
+    if task.fiber is None:
+        return find_catch(task, exception)
+    throw = stack(Throw)
+    throw.exception = exception
+    call_on_thread(task.fiber, find_on_thread, throw)
+    return throw.found
+
+
 @handler
 def throw(
     ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
     accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """`throw`: the values are in slots in a row."""
-    made = new_exception(instance.tags[load(u32, ip, FIRST)], sp + load(u32, ip, RESULT))
+    remember(ip, sp, task, instance, fuel)
+    task.top = sp + instance.module.largest_frame
+    made = new_exception(task, instance.tags[load(u32, ip, FIRST)], sp + load(u32, ip, RESULT))
     if made is None:
         return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     return tail(raise_exception(ip, sp, memory, length, task, instance, cast(u64, made), fuel, float_accumulator))
@@ -165,9 +226,7 @@ def raise_exception(
     accumulator: u64, fuel: i64, float_accumulator: v128,
 ) -> None:  # fmt: skip
     """The exception is in the accumulator: go on where it is caught, or stop."""
-    task.ip = ip
-    task.sp = sp
-    task.instance = instance
+    remember(ip, sp, task, instance, fuel)
     found = unwind(task, cast(ptr[Object], accumulator))
     if found == 2:
         return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))

@@ -3,7 +3,7 @@
 from greenbeat.interpreter.convention import HANDLER, cold_handler, leave_raised, leave_trapped, proceed, remember
 from greenbeat.native import i64, inline, load, parameters_of_caller, ptr, tail, u8, u64, unlikely, v128
 from greenbeat.runtime.layout import TRAP_INTERRUPTED, TRAP_NONE, Instance, Task
-from greenbeat.runtime.tasks import beat
+from greenbeat.tasks.crossing import beat_of_guest
 
 
 @inline
@@ -26,10 +26,9 @@ def poll(
     """See what is wanted, then go on at `ip`, or stop there."""
     remember(ip, sp, task, instance, fuel)
     task.top = sp + instance.module.largest_frame
-    task.limit = task.ceiling
     # It may be a reference, and other threads may look for those that are still needed.
     task.accumulator = accumulator
-    why = beat(task)
+    why = beat_of_guest(task)
     fuel = task.fuel
     if why == TRAP_NONE:
         # Other threads had their turn: the memory may have grown, fuel may have been given.

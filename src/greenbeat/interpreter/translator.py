@@ -220,8 +220,12 @@ translate_body = function_pass(emission)
 
 
 @native
-def translate(module: ptr[Module], function: ptr[Function], variant: u32, watched: i64) -> bool:
-    """Run the pass over a function; only one thread does at a time, with the buffers of this file."""
+def translate(module: ptr[Module], function: ptr[Function], variant: u32, watched: i64, found: ptr[ptr[u8]]) -> bool:
+    """Run the pass over a function; only one thread does at a time, with the buffers of this file.
+
+    With `watched` not below 0, `found` becomes the place of the instruction whose cell is there, and nothing else is
+    made.
+    """
     while atomic_update("xchg", busy, 1, "acquire") != 0:
         sched_yield()
     failure = stack(Failure)
@@ -258,6 +262,8 @@ def translate(module: ptr[Module], function: ptr[Function], variant: u32, watche
             free(v.controls)
             v.controls = None
             v.control_capacity = 0
+    if found is not None:
+        found[0] = written.found
     atomic_store(busy, 0, "release")
     return done
 
@@ -266,7 +272,7 @@ def translate(module: ptr[Module], function: ptr[Function], variant: u32, watche
 def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32) -> ptr[u8]:
     """The function's cells in a variant, made now if need be; null when there is no memory for them."""
     entry = atomic_load(addressof(function.entry[variant]), "acquire")
-    if entry is None and translate(module, function, variant, -1):
+    if entry is None and translate(module, function, variant, -1, cast(ptr[ptr[u8]], 0)):
         entry = atomic_load(addressof(function.entry[variant]), "acquire")
     return entry
 
@@ -278,6 +284,7 @@ def instruction_offset(module: ptr[Module], index: u32, ip: ptr[u8]) -> u64:
     for variant in range(u32(VARIANTS)):
         entry = function.entry[variant]
         if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
-            if translate(module, function, variant, ip - entry):
-                return u64(written.found - module.bytes)
+            found = stack(ptr[u8], 1)
+            if translate(module, function, variant, ip - entry, found):
+                return u64(found[0] - module.bytes)
     return 0

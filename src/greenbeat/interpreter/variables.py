@@ -213,6 +213,7 @@ def check_frame(
     """A frame larger than the margin: see that it ends within the margin above the call's limit."""
     if unlikely(u64(load(u32, ip, RESULT)) > u64(task.ceiling + STACK_MARGIN - sp)):
         trap(TRAP_STACK)
+    task.deep = 1
     proceed(ip + 16, accumulator, float_accumulator)
 
 

@@ -52,7 +52,7 @@ from greenbeat.runtime.hooks import (
     or_none,
     take_exception,
 )
-from greenbeat.runtime.hostcalls import call_host
+from greenbeat.runtime.hostcalls import HOST_DONE, call_host
 from greenbeat.runtime.layout import (
     FINISHED,
     GUEST,
@@ -61,6 +61,7 @@ from greenbeat.runtime.layout import (
     SLOT,
     STACK_MARGIN,
     FunctionInstance,
+    Guest,
     Instance,
     SignatureType,
     Task,
@@ -79,7 +80,7 @@ from greenbeat.runtime.pythonapi import (
     drop,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import Thread, native_stack_is_short, runs_elsewhere, this_thread
+from greenbeat.runtime.tasks import Thread, hold_python, native_stack_is_short, runs_elsewhere, show_fuel, this_thread
 
 
 @struct
@@ -91,6 +92,7 @@ class Waiting:
     instance: ptr[Instance]
     payer: ptr[Instance]
     ceiling: ptr[u8]
+    soft: ptr[u8]
     reserve: i64
     fuel: i64
     deadline: u64
@@ -98,6 +100,8 @@ class Waiting:
     status: u32
     trap: u32
     depth: u32
+    bound: u32
+    shown: i64
 
 
 @native
@@ -108,6 +112,7 @@ def set_aside(task: ptr[Task], waiting: ptr[Waiting]) -> None:
     waiting.instance = task.instance
     waiting.payer = task.payer
     waiting.ceiling = task.ceiling
+    waiting.soft = task.soft
     waiting.reserve = task.reserve
     waiting.fuel = task.fuel
     waiting.deadline = task.deadline
@@ -115,6 +120,8 @@ def set_aside(task: ptr[Task], waiting: ptr[Waiting]) -> None:
     waiting.status = task.status
     waiting.trap = task.trap
     waiting.depth = task.depth
+    waiting.bound = task.bound
+    waiting.shown = task.shown
 
 
 @native
@@ -125,7 +132,8 @@ def put_back(task: ptr[Task], waiting: ptr[Waiting]) -> None:
     task.instance = waiting.instance
     task.payer = waiting.payer
     task.ceiling = waiting.ceiling
-    task.limit = waiting.ceiling
+    task.soft = waiting.soft
+    task.limit = waiting.soft
     task.reserve = waiting.reserve
     task.fuel = waiting.fuel
     task.deadline = waiting.deadline
@@ -133,6 +141,8 @@ def put_back(task: ptr[Task], waiting: ptr[Waiting]) -> None:
     task.status = waiting.status
     task.trap = waiting.trap
     task.depth = waiting.depth
+    task.bound = waiting.bound
+    task.shown = waiting.shown
 
 
 # ---------------------------------------------------------------- errors
@@ -189,15 +199,18 @@ def explain_stop(target: ptr[FunctionInstance], task: ptr[Task], status: u32) ->
 def set_limits(task: ptr[Task], instance: ptr[Instance], frame: ptr[u8], outer_deadline: u64) -> None:
     """Put the limits of an instance into the task that is about to run it."""
     task.mode = instance.metered
+    task.bound = instance.bound
     task.payer = None
     if instance.metered == METERED:
         task.payer = instance
         task.fuel = instance.fuel
+        task.shown = instance.fuel
         task.reserve = 0
     ceiling = task.stack_end - STACK_MARGIN
     if instance.stack_limit < u64(ceiling - frame):
         ceiling = frame + instance.stack_limit
     task.ceiling = ceiling
+    task.soft = ceiling
     task.limit = ceiling
     task.deadline = outer_deadline
     if unlikely(instance.time_limit != 0):
@@ -220,7 +233,7 @@ def enter(
         payer = task.payer
         task.ip = None
         task.payer = None
-        raised = call_host(task, target, frame) != 0
+        raised = call_host(task, target, frame, cast(ptr[Guest], 0)) != HOST_DONE
         task.ip = ip
         task.payer = payer
         return RAISED if raised else u32(FINISHED)
@@ -233,30 +246,33 @@ def enter(
     depth = task.depth
     if unlikely(depth >= instance.depth_limit) or (unlikely(depth != 0) and native_stack_is_short(thread)):
         return raise_exhausted(DEPTH)
-    instance.task = thread.driver
+    instance.task = thread.marker
     status = u32(0)
     if likely(depth == 0):
         set_limits(task, instance, frame, 0)
         task.depth = 1
         begin_running(thread)
         status = run(task, target, frame)
+        if unlikely(task.python is not None):
+            hold_python(task)
+        show_fuel(task)
         if unlikely(status != FINISHED) and status != RAISED:
             status = explain_stop(target, task, status)
         end_running(thread)
         task.depth = 0
-        if task.payer is not None:
-            instance.fuel = task.fuel
-            task.payer = None
+        task.payer = None
     else:
         waiting = stack(Waiting)
         set_aside(task, waiting)
         set_limits(task, instance, frame, waiting.deadline)
         task.depth = depth + 1
+        task.deep = 1
         status = run(task, target, frame)
+        if unlikely(task.python is not None):
+            hold_python(task)
+        show_fuel(task)
         if unlikely(status != FINISHED) and status != RAISED:
             status = explain_stop(target, task, status)
-        if task.payer is not None:
-            instance.fuel = task.fuel
         put_back(task, waiting)
     instance.task = busy
     return status

@@ -28,7 +28,7 @@ from greenbeat.native import (
     unlikely,
 )
 from greenbeat.runtime.functions import FunctionObject, function_type, wrap_function
-from greenbeat.runtime.groups import Group, holds_objects, merge_groups, retain
+from greenbeat.runtime.groups import Group, merge_groups, retain
 from greenbeat.runtime.hooks import none_object
 from greenbeat.runtime.layout import FunctionInstance, Table
 from greenbeat.runtime.outcomes import MISFIT
@@ -46,7 +46,19 @@ from greenbeat.runtime.pythonapi import (
     PyNumber_Index,
 )
 from greenbeat.runtime.table import grow_table
-from greenbeat.wasm.valuetypes import ABSTRACT, EXN, F32, F64, FUNC, HEAP_MASK, I32, I64, NULLABLE, REFERENCE
+from greenbeat.wasm.valuetypes import (
+    ABSTRACT,
+    EXN,
+    F32,
+    F64,
+    FUNC,
+    HEAP_MASK,
+    I32,
+    I64,
+    NULLABLE,
+    REFERENCE,
+    holds_objects,
+)
 
 
 @native

@@ -8,7 +8,7 @@ ip, sp and instance are in the words before `sp`.
 """
 
 from greenbeat.interpreter.calls import SAVED, foreign_cells, leave_cells
-from greenbeat.native import cast, export, load, native, ptr, u8, u32, u64
+from greenbeat.native import addressof, atomic_load, cast, export, load, native, ptr, u8, u32, u64
 from greenbeat.runtime.layout import SLOT, VARIANTS, FrameRecord, Function, Instance, Module, Task, header_slot
 
 
@@ -16,7 +16,7 @@ from greenbeat.runtime.layout import SLOT, VARIANTS, FrameRecord, Function, Inst
 def has_cells(function: ptr[Function], ip: ptr[u8]) -> bool:
     """Whether `ip` points into the cells of a function."""
     for variant in range(u32(VARIANTS)):
-        entry = function.entry[variant]
+        entry = atomic_load(addressof(function.entry[variant]), "acquire")
         if entry is not None and ip >= entry and ip < entry + function.code_size[variant]:
             return True
     return False

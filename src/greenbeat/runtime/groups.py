@@ -77,7 +77,7 @@ from greenbeat.runtime.system import realloc
 from greenbeat.runtime.table import free_table, new_table
 from greenbeat.runtime.tasks import tasks
 from greenbeat.wasm.decoder import free_module
-from greenbeat.wasm.valuetypes import ABSTRACT, EXN, EXTERN, HEAP_MASK, REFERENCE
+from greenbeat.wasm.valuetypes import holds_objects
 
 # Resource.kind
 INSTANCE, MEMORY, TABLE, GLOBAL, HOST_FUNCTION, MODULE = range(6)
@@ -393,13 +393,6 @@ def merge_groups(left: ptr[Group], right: ptr[Group]) -> u32:
 
 
 # ---------------------------------------------------------------- objects that guests hold
-
-
-@inline
-def holds_objects(kind: u32) -> bool:
-    """Whether values of a type are Python objects."""
-    heap = kind & (ABSTRACT | HEAP_MASK)
-    return kind >= REFERENCE and (heap == ABSTRACT | EXTERN or heap == ABSTRACT | EXN)
 
 
 @native

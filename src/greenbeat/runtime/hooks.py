@@ -4,7 +4,7 @@ They are few and off the hot path; `api/errorhooks.py` writes them and registers
 gets addresses as integers and objects as they are. One that builds an error raises it; native code then passes it on.
 """
 
-from greenbeat.native import array, cast, export, inline, native, ptr, stack, static, u32
+from greenbeat.native import array, cast, export, inline, native, ptr, stack, static, u32, void
 from greenbeat.runtime.pythonapi import (
     Object,
     Py_DecRef,
@@ -29,8 +29,9 @@ from greenbeat.runtime.pythonapi import (
     NOTE,  # exception, task's address: tell which guest frames it went through
     NAME,  # FunctionInstance's address -> str
     RANGE,  # memory, offset, size or data, their number, whether it is read, cause: they are no numbers, or outside
-) = range(11)
-HOOKS = 11
+    AWAIT,  # FunctionInstance's address, value: a host function returned an awaitable where nobody awaits it
+) = range(12)
+HOOKS = 12
 
 # Resources of EXHAUSTED.
 FUEL, TIME, MEMORY, STACK, DEPTH = range(5)
@@ -38,6 +39,8 @@ FUEL, TIME, MEMORY, STACK, DEPTH = range(5)
 hooks = static(array[ptr[Object], HOOKS], name="hooks")
 # Python's None, whose address C programs know as a variable and not through a function.
 none_object = static(ptr[Object], name="none_object")
+# The type of coroutines.
+coroutine_type = static(ptr[void], name="coroutine_type")
 
 
 @export
@@ -51,6 +54,12 @@ def set_hook(number: u32, callable: ptr[Object]) -> None:
 def set_none(none: ptr[Object]) -> None:
     """Tell native code where None is."""
     none_object[0] = none
+
+
+@export
+def set_coroutine_type(coroutine: ptr[void]) -> None:
+    """Tell native code what the type of coroutines is."""
+    coroutine_type[0] = coroutine
 
 
 @native(shared=True, noinline=True)

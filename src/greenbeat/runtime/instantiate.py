@@ -93,6 +93,7 @@ def new_instance(module: ptr[Module]) -> ptr[Instance]:
     if instance is None:
         return cast(ptr[Instance], 0)
     instance.module = module
+    instance.bound = u32(module.holds_objects)
     instance.globals = cast(ptr[ptr[u64]], cast(ptr[u8], instance) + (OWN_GLOBALS + own_globals * GLOBAL_SIZE))
     instance.memories = cast(ptr[ptr[Memory]], instance.globals + module.global_count)
     instance.tables = cast(ptr[ptr[Table]], instance.memories + module.memory_count)

@@ -25,6 +25,7 @@ time of a call.
 """
 
 from greenbeat.native import array, i64, inline, ptr, select, struct, u8, u32, u64, v128, void
+from greenbeat.tasks.layout import Fiber
 
 SLOT = 8
 HEADER_SLOTS = 2
@@ -261,6 +262,8 @@ class Module:
     code: ptr[void]
     code_end: ptr[u8]
     translated_bytes: u64
+    # Whether Python objects may be among its values.
+    holds_objects: bool
     # Bytes of the largest frame of any translated function.
     largest_frame: u64
     # In the order of the bytes; `section_capacity` is how many `sections` has room for.
@@ -303,7 +306,8 @@ class Memory:
 class Table:
     """A table. An element is a FunctionInstance's or a Python object's address, or 0.
 
-    `limit` is what the host allows.
+    In front of the elements is their number, and before that the array that they replaced: so whoever loads `elements`
+    once has both as they belong together, whatever other threads do. `limit` is what the host allows.
     """
 
     elements: ptr[u64]
@@ -359,14 +363,16 @@ class Instance:
     depth_limit: u32
     # No calls from Python any more.
     closed: u32
+    # Python objects may be among its values: it runs only with the GIL.
+    bound: u32
 
 
 @struct
 class Task:
     """A running, suspended or finished call chain, on its own stack of slots."""
 
-    # Frames may not begin above. The pacemaker makes it 0, so that the next call looks at the pulse; `ceiling` is the
-    # true one.
+    # Frames that begin above take the slow path. The pacemaker makes it 0, so that the next call looks at the pulse;
+    # `soft` is what it is otherwise, which rises to `ceiling`, the true limit, as the stack is used.
     limit: ptr[u8]
     pulse: u32
     # UNMETERED or METERED.
@@ -382,7 +388,20 @@ class Task:
     top: ptr[u8]
     stack: ptr[u8]
     stack_end: ptr[u8]
+    soft: ptr[u8]
     ceiling: ptr[u8]
+    # The fiber whose stack its native frames are on, null while that is the thread's own; the fiber that it belongs to.
+    fiber: ptr[Fiber]
+    home: ptr[Fiber]
+    # Python's state of the thread while a call on the thread's own stack has given up the GIL, and when signals were
+    # looked for. With `bound` the GIL is kept.
+    python: ptr[void]
+    looked: u64
+    bound: u32
+    # Frames may have been anywhere up to the stack's end.
+    deep: u32
+    # What the payer's fuel was when it was last written or read.
+    shown: i64
     # Whose fuel is used (null: only this call's own) and what of that fuel this call may not use.
     payer: ptr[Instance]
     reserve: i64
@@ -398,6 +417,33 @@ class Task:
     # An exception that no guest caught: a Python object, owned.
     exception: ptr[void]
     float_accumulator: v128
+
+
+# Guest.state, two bits: its run is over; nobody asks for its result any more.
+RUN_OVER, FORGOTTEN = 1, 2
+
+
+@struct
+class Guest:
+    """What a guest that runs as a green task has, in its stack's slot below the Fiber; see `tasks/guests.py`.
+
+    `function`, `exception` (what a host function raised) and `waiter` are Python objects, owned. `waiter` is null, or
+    called with an awaitable that a host function returned, or with None when nobody waits for it any more.
+    """
+
+    task: Task
+    function: ptr[void]
+    exception: ptr[void]
+    waiter: ptr[void]
+    target: ptr[FunctionInstance]
+    # The host function whose awaitable the guest waits for, where its results belong, and what became of it.
+    awaited: ptr[FunctionInstance]
+    slots: ptr[u64]
+    answer: u32
+    status: u32
+    state: u32
+    # Whether the task is in the list of all tasks.
+    listed: u32
 
 
 @struct
@@ -427,4 +473,6 @@ class FrameRecord:
     TRAP_TABLE_ELEMENT,
     TRAP_EXCEPTION,
     TRAP_NO_MEMORY,
-) = range(16)
+    TRAP_CANCELLED,
+    TRAP_TIME,
+) = range(18)

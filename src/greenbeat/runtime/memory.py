@@ -14,6 +14,8 @@ Nothing here frees a memory while somebody can still see it: that is the busines
 """
 
 from greenbeat.native import (
+    addressof,
+    atomic_store,
     cast,
     export,
     fill,
@@ -32,12 +34,15 @@ from greenbeat.runtime.arena import calloc, free
 from greenbeat.runtime.faults import fault_target, forget_reservation, install_fault_handler, register_reservation
 from greenbeat.runtime.layout import TRAP_MEMORY, TRAP_NONE, Instance, Memory, MemoryType
 from greenbeat.runtime.system import GRANULE, READ, WRITE, mprotect, munmap, reserve
+from greenbeat.tasks.locks import lock, unlock
 
 GROWTH_FAILED = (1 << 64) - 1
 GUARDED_RESERVATION = (1 << 33) + GRANULE
 # What a memory reserves at most when it is not guarded and its minimum does not need more.
 LARGEST_RESERVATION = 1 << 36
 
+# The lock of whoever grows a memory or a table: growth is rare, and short.
+growing = static(u32, name="growing")
 guard_pages_wanted = static(u32, 1, name="guard_pages_wanted")
 
 
@@ -152,6 +157,17 @@ def memory_use(instance: ptr[Instance]) -> u64:
     return total
 
 
+@native
+def may_grow(instance: ptr[Instance], memory: ptr[Memory], length: u64) -> bool:
+    """Whether the limits allow a length."""
+    if length > memory.limit or length > memory.reserved or (memory.guarded and length > u64(1) << 32):
+        return False
+    if instance is None or length == memory.length:
+        return True
+    total = memory_use(instance)
+    return total <= instance.memory_limit and length - memory.length <= instance.memory_limit - total
+
+
 @native(shared=True)
 def grow_memory(instance: ptr[Instance], memory: ptr[Memory], pages: u64) -> u64:
     """Add pages of zeros. The instance, whose limit counts for all of its memories together, may be null.
@@ -159,23 +175,17 @@ def grow_memory(instance: ptr[Instance], memory: ptr[Memory], pages: u64) -> u64
     Returns:
         The size before, in pages, or `GROWTH_FAILED`.
     """
+    lock(growing)
     before = memory.length >> u64(memory.page_bits)
-    if pages > memory.maximum - before:
-        return GROWTH_FAILED
-    length = bytes_of(before + pages, memory.page_bits)
-    if length > memory.limit or length > memory.reserved:
-        return GROWTH_FAILED
-    if memory.guarded and length > u64(1) << 32:
-        return GROWTH_FAILED
-    if instance is not None and pages != 0:
-        total = memory_use(instance)
-        more = length - memory.length
-        if total > instance.memory_limit or more > instance.memory_limit - total:
-            return GROWTH_FAILED
-    if not commit(memory, length):
-        return GROWTH_FAILED
-    memory.length = length
-    return before
+    result = u64(GROWTH_FAILED)
+    if pages <= memory.maximum - before:
+        length = bytes_of(before + pages, memory.page_bits)
+        if may_grow(instance, memory, length) and commit(memory, length):
+            # Other threads may use the memory meanwhile: what they can see as its length is there.
+            atomic_store(addressof(memory.length), length, "release")
+            result = before
+    unlock(growing)
+    return result
 
 
 @inline

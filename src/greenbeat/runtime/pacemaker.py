@@ -32,6 +32,7 @@ from greenbeat.native import (
     unlikely,
     void,
 )
+from greenbeat.runtime.layout import Task
 from greenbeat.runtime.system import (
     EXPEDITED,
     LINUX,
@@ -65,6 +66,14 @@ next_alarm = static(u64, name="next_alarm")
 alarm_hook = static(function[[u64], void], name="alarm_hook")
 
 
+@inline
+def raise_pulse(task: ptr[Task]) -> None:
+    """Let a guest look at the beat; null is nobody."""
+    if task is not None:
+        atomic_store(addressof(task.limit), cast(ptr[u8], 0), "relaxed")
+        atomic_store(addressof(task.pulse), u32(1), "relaxed")
+
+
 @native
 def tick() -> bool:
     """Raise the pulse where a call has been running since the last tick; whether any thread called a guest since."""
@@ -79,10 +88,8 @@ def tick() -> bool:
                 atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
                 atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
                 atomic_store(addressof(fiber.pulse), u32(1), "relaxed")
-            task = atomic_load(addressof(thread.task), "relaxed")
-            if task is not None:
-                atomic_store(addressof(task.limit), cast(ptr[u8], 0), "relaxed")
-                atomic_store(addressof(task.pulse), u32(1), "relaxed")
+                raise_pulse(cast(ptr[Task], fiber.task))
+            raise_pulse(atomic_load(addressof(thread.task), "relaxed"))
         if running or calls != thread.seen:
             busy = True
         thread.seen = calls

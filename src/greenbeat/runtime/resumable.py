@@ -59,7 +59,15 @@ from greenbeat.runtime.pythonapi import (
     set_slot,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import native_stack_is_short, new_task, recycle_task, runs_elsewhere, this_thread
+from greenbeat.runtime.tasks import (
+    hold_python,
+    native_stack_is_short,
+    new_task,
+    recycle_task,
+    runs_elsewhere,
+    show_fuel,
+    this_thread,
+)
 
 READY, CALL_RUNNING, CALL_SUSPENDED, CALL_FINISHED, CALL_FAILED = range(5)
 UNLIMITED = (1 << 63) - 1
@@ -154,6 +162,7 @@ def give_fuel(self: ptr[CallObject], fuel: i64) -> bool:
             task.fuel = instance.fuel
         task.payer = instance
         task.reserve = instance.fuel - task.fuel
+        task.shown = instance.fuel
     return True
 
 
@@ -193,7 +202,10 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         return 0
     task = self.task
     task.depth = outer.depth + 1
+    task.soft = task.ceiling
     task.limit = task.ceiling
+    task.bound = instance.bound
+    task.home = outer.home
     task.deadline = outer.deadline if outer.depth != 0 else u64(0)
     begun = u64(0)
     if instance.time_limit != 0:
@@ -204,7 +216,7 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         if task.deadline == 0 or begun + self.time_left < task.deadline:
             task.deadline = begun + self.time_left
     was_running = thread.running
-    instance.task = thread.driver
+    instance.task = thread.marker
     thread.task = task
     begin_running(thread)
     status = u32(0)
@@ -214,13 +226,15 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         status = run(task, target, task.stack)
     else:
         status = resume(task)
+    if task.python is not None:
+        hold_python(task)
+    show_fuel(task)
+    task.home = None
     if status != FINISHED and status != RAISED and status != SUSPENDED:
         status = explain_stop(target, task, status)
     thread.running = was_running
     thread.task = outer
     instance.task = busy
-    if task.payer is not None:
-        instance.fuel = task.reserve + task.fuel
     if begun != 0:
         spent = now() - begun
         self.time_left = self.time_left - spent if spent < self.time_left else u64(0)

@@ -14,11 +14,11 @@ Records and tasks are recycled, never freed, so the pacemaker (see `pacemaker.py
 
 from greenbeat.native import (
     addressof,
+    atomic_load,
     atomic_store,
     cast,
     compare_exchange,
     export,
-    i32,
     inline,
     native,
     ptr,
@@ -34,14 +34,19 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.arena import calloc
-from greenbeat.runtime.hooks import EXHAUSTED, TIME, hooks
-from greenbeat.runtime.layout import STACK_MARGIN, TRAP_INTERRUPTED, TRAP_NONE, Instance, Task
+from greenbeat.runtime.layout import (
+    STACK_MARGIN,
+    TRAP_CANCELLED,
+    TRAP_INTERRUPTED,
+    TRAP_NONE,
+    TRAP_TIME,
+    Instance,
+    Task,
+)
 from greenbeat.runtime.pythonapi import (
     PyErr_CheckSignals,
     PyEval_RestoreThread,
     PyEval_SaveThread,
-    PyObject_CallFunction,
-    drop,
 )
 from greenbeat.runtime.system import (
     DONT_NEED,
@@ -70,6 +75,8 @@ LARGEST_STACK = 1 << 26
 # A recycled stack keeps this much of its memory.
 KEPT_STACK = 1 << 16
 CACHED_TASKS = 64
+# A call without the GIL takes it this often to look for signals, in nanoseconds.
+SIGNAL_PERIOD = 20_000_000
 # No call begins below a call that waits when less than this is left of the native stack, or less than half of it.
 NATIVE_MARGIN = 1 << 17
 
@@ -80,6 +87,8 @@ class Thread:
 
     task: ptr[Task]
     driver: ptr[Task]
+    # Whose calls are not busy for this thread: the driver, or the task of a fiber that has called the host.
+    marker: ptr[Task]
     running: u32
     used: u32
     # Calls begun, and how many there were at the pacemaker's last tick.
@@ -100,6 +109,8 @@ threads = static(ptr[Thread], name="threads")
 tasks = static(ptr[Task], name="tasks")
 cached_tasks = static(ptr[Task], name="cached_tasks")
 cached_count = static(u32, name="cached_count")
+# What `pthread_self` gives in Python's main thread.
+main_thread = static(u64, name="main_thread")
 
 
 # ---------------------------------------------------------------- stacks
@@ -117,6 +128,7 @@ def make_stack(task: ptr[Task], size: u64) -> bool:
         return False
     task.stack_end = base + size
     task.ceiling = task.stack_end - STACK_MARGIN
+    task.soft = task.ceiling
     task.limit = task.ceiling
     atomic_store(addressof(task.stack), base, "release")
     atomic_store(addressof(task.top), base, "release")
@@ -191,6 +203,7 @@ def thread_ended(record: ptr[void]) -> None:
     if thread.driver is not None:
         drop_stack(thread.driver)
     thread.task = thread.driver
+    thread.marker = thread.driver
     atomic_store(addressof(thread.fiber), cast(ptr[Fiber], 0), "relaxed")
     atomic_store(addressof(thread.running), u32(0), "release")
     atomic_store(addressof(thread.used), u32(0), "release")
@@ -261,6 +274,7 @@ def new_thread() -> ptr[Thread]:
         return cast(ptr[Thread], 0)
     thread.driver.depth = 0
     thread.task = thread.driver
+    thread.marker = thread.driver
     note_native_stack(thread)
     return thread
 
@@ -292,18 +306,35 @@ def forget_other_threads() -> None:
             # Instances that it ran keep this task, which has no stack any more: nobody runs them.
             thread.driver = None
             thread.task = None
+            thread.marker = None
         thread = thread.next
+    task = tasks[0]
+    while task is not None:
+        # Those of fibers, which nobody runs any more.
+        if task.home is not None:
+            task.stack = None
+            task.top = None
+        task = task.link
 
 
 # ---------------------------------------------------------------- the beat
 
 
+@export
+def set_main_thread(thread: u64) -> None:
+    """Tell which thread handles signals."""
+    main_thread[0] = thread
+
+
 @inline
 def show_fuel(task: ptr[Task]) -> None:
-    """Python code is about to run: let the instance tell how much fuel is left."""
+    """Let the instance tell how much fuel is left; if others have set it since the last time, that is what is left."""
     payer = task.payer
     if payer is not None:
+        if unlikely(payer.fuel != task.shown):
+            task.fuel = payer.fuel - task.reserve
         payer.fuel = task.reserve + task.fuel
+        task.shown = payer.fuel
 
 
 @inline
@@ -312,34 +343,64 @@ def take_fuel(task: ptr[Task]) -> None:
     payer = task.payer
     if payer is not None:
         task.fuel = payer.fuel - task.reserve
+        task.shown = payer.fuel
 
 
 @inline
 def runs_elsewhere(instance: ptr[Instance], thread: ptr[Thread]) -> bool:
-    """Whether another thread runs an instance."""
+    """Whether another thread or a task runs an instance. Instances are marked, and looked at, with the GIL."""
     busy = instance.task
-    return unlikely(busy is not None) and busy != thread.driver and busy.stack is not None
+    return unlikely(busy is not None) and busy != thread.marker and busy.stack is not None
+
+
+@native(noinline=True)
+def hold_python(task: ptr[Task]) -> None:
+    """Take the GIL that a call on the thread's own stack has given up."""
+    state = task.python
+    task.python = None
+    PyEval_RestoreThread(state)
+
+
+@native(noinline=True)
+def let_python_go(task: ptr[Task]) -> None:
+    """Give up the GIL, until `hold_python`."""
+    task.python = PyEval_SaveThread()
 
 
 @native(shared=True, noinline=True)
 def beat(task: ptr[Task]) -> u32:
-    """What a task does when it finds its pulse set. `task.top` covers all that is live on its stack.
+    """What a task on the thread's own stack does when it finds its pulse set. `task.top` covers all that is live.
 
-    Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run. While they
-    do, memories may grow, fuel may be used or given, instances may be closed.
+    Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run: for a
+    moment if Python objects may be among the guest's values, else for the rest of the call, which takes the GIL only
+    for host functions and now and then for signals. While they run, memories may grow, fuel may be used or given,
+    instances may be closed.
 
     Returns:
-        0 to go on, or TRAP_INTERRUPTED with a Python exception set.
+        0 to go on, or TRAP_INTERRUPTED, TRAP_CANCELLED or TRAP_TIME, with the GIL; of the first an exception is set.
     """
-    task.limit = task.ceiling
+    task.limit = task.soft
     atomic_store(addressof(task.pulse), u32(0), "relaxed")
+    time = now()
+    late = task.deadline != 0 and time >= task.deadline
+    cancelled = task.home is not None and atomic_load(addressof(task.home.cancelled), "relaxed") != 0
     show_fuel(task)
+    if task.python is not None:
+        # Signals are handled in the main thread only.
+        signals = pthread_self() == main_thread[0] and time - task.looked >= SIGNAL_PERIOD
+        if not late and not cancelled and not signals:
+            return TRAP_NONE
+        hold_python(task)
+    task.looked = time
     if PyErr_CheckSignals() != 0:
         take_fuel(task)
         return TRAP_INTERRUPTED
-    if task.deadline != 0 and now() >= task.deadline:
-        drop(PyObject_CallFunction(hooks[EXHAUSTED], "iK", i32(TIME), cast(u64, task)))
-        return TRAP_INTERRUPTED
-    PyEval_RestoreThread(PyEval_SaveThread())
+    if late or cancelled:
+        take_fuel(task)
+        return TRAP_TIME if late else u32(TRAP_CANCELLED)
+    if task.bound != 0:
+        PyEval_RestoreThread(PyEval_SaveThread())
     take_fuel(task)
+    if task.bound == 0:
+        let_python_go(task)
     return TRAP_NONE

@@ -18,6 +18,8 @@ TEXTS = {
     layout.TRAP_TABLE_ELEMENT: "undefined element",
     layout.TRAP_EXCEPTION: "uncaught exception",
     layout.TRAP_NO_MEMORY: "no memory is left to translate the function",
+    layout.TRAP_CANCELLED: "cancelled",
+    layout.TRAP_TIME: "out of time",
 }
 
 

@@ -21,7 +21,8 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.hooks import take_exception
-from greenbeat.runtime.pacemaker import EVERYWHERE
+from greenbeat.runtime.layout import Task
+from greenbeat.runtime.pacemaker import EVERYWHERE, raise_pulse
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, now, syscall
 from greenbeat.tasks import deque
@@ -128,6 +129,7 @@ def cancel(fiber: ptr[Fiber]) -> None:
     atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
     atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
     atomic_store(addressof(fiber.pulse), u32(1), "seq_cst")
+    raise_pulse(cast(ptr[Task], fiber.task))
     wake(cast(ptr[Worker], 0), fiber.wait, BY_CANCEL)
 
 

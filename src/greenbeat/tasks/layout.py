@@ -34,10 +34,10 @@ BY_CANCEL, BY_TIME, BY_CLOSE = 0x1000_0000, 0x1000_0001, 0x1000_0002
 # Channels that a kernel can give to a task.
 MOST_CHANNELS = 4
 
-STACK_SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 23)
+STACK_SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 23, 1 << 21, 1 << 27)
 CLASSES = len(STACK_SIZES)
-# Classes by what they are for.
-SPAWNED, DIRECT = 1, 3
+# Classes by what they are for. Those of guests are used by nobody else, since their Task stays where it is.
+SPAWNED, DIRECT, GUEST, LARGE_GUEST = 1, 3, 4, 5
 
 
 @struct
@@ -202,6 +202,9 @@ class Fiber:
     sibling: ptr["Fiber"]
     elder: ptr["Fiber"]
     parent: ptr["Fiber"]
+    # Of a guest: its Task (see `runtime/layout.py`), and what lets go of the Python objects that it holds.
+    task: ptr[void]
+    let_go: function[[ptr["Fiber"]], None]
 
 
 DEQUE_SIZE = 1 << 12

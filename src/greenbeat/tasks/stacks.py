@@ -91,7 +91,7 @@ stacks_trimmed = static(u64, name="stacks_trimmed")
 @native
 def map_slab(depot: ptr[Depot], size: u64) -> bool:
     """Get address space for stacks of one class; False when there is none."""
-    wanted = u64(SLAB)
+    wanted = u64(SLAB) if size < SLAB else size
     while True:
         base = reserve(wanted)
         if base is not None:
@@ -256,7 +256,8 @@ def release_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
 @native(attributes="noredzone")
 def start_fiber(unused: u64, other: u64, fiber: ptr[Fiber]) -> None:
     """What a fiber begins with; entered by a switch."""
-    if fiber.cancelled == 0:
+    # A guest has something to put in order even then.
+    if fiber.cancelled == 0 or fiber.task is not None:
         fiber.entry(fiber)
     else:
         fiber.status = CANCELLED

@@ -273,6 +273,8 @@ def start_task(fiber: ptr[Fiber]) -> None:
 @export
 def forget_task(fiber: ptr[Fiber]) -> None:
     """The caller holds a task no longer."""
+    if fiber.task is not None:
+        fiber.let_go(fiber)
     worker = this_worker()
     if worker is not None:
         drop_reference(worker, fiber)

@@ -40,6 +40,7 @@ from greenbeat.wasm.sections import (
     read_types,
 )
 from greenbeat.wasm.segments import read_data_count, read_datas, read_elements
+from greenbeat.wasm.valuetypes import holds_objects
 from greenbeat.wasm.vectors import out_of_memory
 
 CUSTOM, TYPE, IMPORT, FUNCTION, TABLE, MEMORY, GLOBAL, EXPORT, START, ELEMENT, CODE, DATA, DATA_COUNT, TAG = range(14)
@@ -194,6 +195,35 @@ def read_sections(module: ptr[Module], r: ptr[Reader]) -> None:
     reserve_declared(module, r)
 
 
+@native
+def any_holds_objects(kinds: ptr[u32], count: u32) -> bool:
+    """Whether one of some value types is of Python objects."""
+    for i in range(count):
+        if holds_objects(kinds[i]):
+            return True
+    return False
+
+
+@native
+def module_holds_objects(module: ptr[Module]) -> bool:
+    """Whether Python objects may be among a module's values: where no type of it says so, there is only null."""
+    if module.tag_count != 0:
+        return True
+    for i in range(module.signature_count):
+        signature = module.signatures[i]
+        if any_holds_objects(signature.params, signature.param_count):
+            return True
+        if any_holds_objects(signature.results, signature.result_count):
+            return True
+    for i in range(module.table_count):
+        if holds_objects((module.tables + i).kind):
+            return True
+    for i in range(module.global_count):
+        if holds_objects((module.globals + i).kind):
+            return True
+    return False
+
+
 @export
 def decode_module(bytes: ptr[u8], length: u64, failure: ptr[Failure], bodies_are_valid: u32) -> ptr[Module]:
     """Decode and validate a module; null if `failure` says why it was refused. The bytes must outlive the module.
@@ -231,6 +261,7 @@ def decode_module(bytes: ptr[u8], length: u64, failure: ptr[Failure], bodies_are
     if failed(reader):
         release_arena(arena)
         return cast(ptr[Module], 0)
+    module.holds_objects = module_holds_objects(module)
     return module
 
 

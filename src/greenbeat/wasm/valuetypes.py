@@ -51,6 +51,13 @@ def is_reference(kind: u32) -> bool:
 
 
 @inline
+def holds_objects(kind: u32) -> bool:
+    """Whether values of a type are Python objects."""
+    heap = kind & (ABSTRACT | HEAP_MASK)
+    return kind >= REFERENCE and (heap == ABSTRACT | EXTERN or heap == ABSTRACT | EXN)
+
+
+@inline
 def is_nullable(kind: u32) -> bool:
     """Whether a reference may be null."""
     return kind & NULLABLE != 0

@@ -1,0 +1,126 @@
+"""Guests as tasks: `spawn(export)`, and `await export.aio(...)`.
+
+    guest parks ──waiter(awaitable)──▶ the loop's thread ─▶ asyncio task ─▶ answer ──▶ guest goes on, on any worker
+
+A host function that returns something to be awaited is called by a worker; what it returned is awaited on the event
+loop that the guest was spawned in, with the context variables of whoever spawned it.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import Coroutine
+from typing import Any
+
+from greenbeat.api import bridge, errorhooks, loops
+from greenbeat.api.bridge import native
+from greenbeat.api.function import Function
+from greenbeat.api.tasks import Task
+from greenbeat.runtime import layout
+from greenbeat.tasks.guests import LATER
+from greenbeat.wasm.description import function_type_at
+
+
+class Waiter:
+    """Awaits, on an event loop, what a guest's host functions return. Called by workers."""
+
+    __slots__ = ("_context", "_loop", "_running", "fiber")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._context = loop, contextvars.copy_context()
+        self.fiber = 0
+        self._running: asyncio.Task[Any] | None = None
+
+    def __call__(self, awaitable: Any, generation: int) -> None:
+        """Await something, or nothing any more if it is None. RuntimeError if the loop is closed."""
+        try:
+            if awaitable is None:
+                self._loop.call_soon_threadsafe(self._stop)
+            else:
+                self._loop.call_soon_threadsafe(self._start, awaitable, generation, context=self._context)
+        except RuntimeError:
+            errorhooks.close_awaitable(awaitable)
+            raise
+
+    def _stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    def _start(self, awaitable: Any, generation: int) -> None:
+        running = self._running = self._loop.create_task(_result(awaitable), context=self._context)
+
+        def over(done: "asyncio.Task[Any]") -> None:
+            # If it was cancelled before it began, the awaitable was not awaited.
+            if done.cancelled():
+                errorhooks.close_awaitable(awaitable)
+            self._answer(done, generation)
+
+        running.add_done_callback(over, context=self._context)
+
+    def _answer(self, done: "asyncio.Task[Any]", generation: int) -> None:
+        if self._running is done:
+            self._running = None
+        if done.cancelled():
+            item: Any = asyncio.CancelledError()
+            failed = True
+        else:
+            item = done.exception()
+            failed = item is not None
+            if not failed:
+                item = done.result()
+        if native.answer_guest(self.fiber, generation, item, failed) == LATER:
+            self._loop.call_soon(self._answer, done, generation)
+
+
+async def _result(awaitable: Any) -> Any:
+    return await awaitable
+
+
+class GuestWork:
+    """A call of a guest's function as a task."""
+
+    def __init__(self, function: Function, arguments: tuple[Any, ...]) -> None:
+        target = bridge.at(layout.FunctionInstance, bridge.address_of(function))  # type: ignore[arg-type]
+        if target.kind == layout.HOST:
+            raise TypeError(f"{errorhooks.told(function)} is a host function: only guests run as tasks")
+        if len(arguments) != len(function_type_at(target.signature).params):
+            errorhooks.argument_count(function, len(arguments))
+        self.name = errorhooks.told(function)
+        self._function, self._arguments = function, arguments
+
+    def begin(self) -> int:
+        """The fiber."""
+        waiter: Waiter | None = None
+        with contextlib.suppress(RuntimeError):
+            waiter = Waiter(asyncio.get_running_loop())
+        fiber: int = native.new_guest(self._function, self._arguments, waiter)
+        if waiter is not None:
+            waiter.fiber = fiber
+        return fiber
+
+    def finish(self, fiber: int) -> Any:
+        """The result, or what ended the guest."""
+        return native.guest_result(fiber)
+
+
+def aio(function: Function, arguments: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
+    """See `Function.aio`."""
+    return _run(GuestWork(function, arguments))
+
+
+async def _run(work: GuestWork) -> Any:
+    task = Task(work)
+    bridged = loops.this_loop()
+    interrupted: asyncio.CancelledError | None = None
+    while not task.done:
+        pending = native.pend_end(bridged.address, task._fiber, 0)
+        try:
+            await bridged.expect(pending, lambda address: native.finish_pending(address, None))
+        except asyncio.CancelledError as error:
+            # The guest leaves its instance before the cancellation goes on.
+            interrupted = error
+            task.cancel()
+    if interrupted is not None:
+        task.exception()
+        raise interrupted
+    return task.result()

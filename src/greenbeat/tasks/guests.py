@@ -1,0 +1,336 @@
+"""Guests as green tasks: a call of a guest's function that runs on a fiber.
+
+    slot of a slab
+    ┌───────────────────────────┬────────────────────────────────┬───────┬───────┐
+    │ value stack ──▶           │                 ◀── native     │ Guest │ Fiber │
+    └───────────────────────────┴────────────────────────────────┴───────┴───────┘
+    ▲ task.stack                ▲ task.stack_end: NATIVE_ROOM below the Guest
+
+A parked guest keeps a page at each end. Native frames are few and small, since handlers call each other by tail calls
+and everything of Python runs on the thread's own stack. The Task in the Guest is entered into the list of all tasks
+when the slot is first used; slots of these classes are used for guests only.
+
+The instance is marked as busy when the task is made, and free when its run is over. Its results, its trap with the
+frames, or the exception stay in the slot until they are asked for, or nobody will ask any more.
+"""
+
+from greenbeat.interpreter.enter import run
+from greenbeat.native import (
+    addressof,
+    atomic_load,
+    atomic_store,
+    atomic_update,
+    cast,
+    export,
+    i64,
+    native,
+    ptr,
+    sizeof,
+    u8,
+    u32,
+    u64,
+    void,
+)
+from greenbeat.runtime.callable import bad_argument, explain_stop, raise_about, raise_exhausted, results_of, set_limits
+from greenbeat.runtime.conversions import to_slot
+from greenbeat.runtime.functions import FunctionObject
+from greenbeat.runtime.hooks import BUSY, DROPPED, MEMORY, none_object, put_exception
+from greenbeat.runtime.hostcalls import HOST_RAISED, note_frames, store_results
+from greenbeat.runtime.layout import (
+    FINISHED,
+    FORGOTTEN,
+    RAISED,
+    RUN_OVER,
+    SLOT,
+    STACK_MARGIN,
+    TRAP_CANCELLED,
+    TRAPPED,
+    Guest,
+    Instance,
+    Task,
+)
+from greenbeat.runtime.pythonapi import Object, Py_IncRef, PyTuple_GetItem, drop
+from greenbeat.runtime.system import DONT_NEED, madvise
+from greenbeat.runtime.tasks import show_fuel, tasks
+from greenbeat.tasks.beat import call_on_thread, give_up_gil, take_gil
+from greenbeat.tasks.crossing import give_up_gil_on_thread, guest_of, keep_exception, take_gil_on_thread
+from greenbeat.tasks.layout import (
+    CANCELLED,
+    FAILED,
+    FINISHED as ENDED_WELL,
+    GUEST,
+    IDLE,
+    LARGE_GUEST,
+    PREPARING,
+    STACK_SIZES,
+    WAITING,
+    Fiber,
+    Worker,
+)
+from greenbeat.tasks.stacks import HEAD, new_fiber, release_fiber
+from greenbeat.tasks.threads import this_worker
+from greenbeat.tasks.waiting import deliver, fire
+
+GUEST_WORDS = (sizeof(Guest) + 15) // 16 * 2
+# For native frames, and below them for signal handlers.
+NATIVE_ROOM = 1 << 17
+# What a slot keeps of its value stack's memory.
+KEPT_VALUES = 1 << 15
+# The largest value stack that fits the smaller class.
+COMMON_ROOM = STACK_SIZES[GUEST] - HEAD - GUEST_WORDS * 8 - NATIVE_ROOM - STACK_MARGIN
+
+
+@native
+def prepare_slot(fiber: ptr[Fiber]) -> None:
+    """Lay out a slot that serves a guest."""
+    guest = cast(ptr[Guest], fiber.words)
+    task = guest.task
+    fiber.task = cast(ptr[void], task)
+    fiber.let_go = let_go
+    task.home = fiber
+    task.top = fiber.stack
+    task.stack_end = cast(ptr[u8], fiber.words) - NATIVE_ROOM
+    task.ceiling = task.stack_end - STACK_MARGIN
+    atomic_store(addressof(task.stack), fiber.stack, "release")
+    if guest.listed == 0:
+        guest.listed = 1
+        task.link = tasks[0]
+        atomic_store(tasks, task, "release")
+
+
+@native
+def mark_free(guest: ptr[Guest]) -> None:
+    """The guest's instance takes calls again."""
+    instance = guest.target.instance
+    if atomic_load(addressof(instance.task), "relaxed") == guest.task:
+        atomic_store(addressof(instance.task), cast(ptr[Task], 0), "release")
+
+
+@native
+def trim_values(task: ptr[Task]) -> None:
+    """Give back what a deep use of the value stack has touched."""
+    lowest = task.stack + KEPT_VALUES
+    highest = task.stack_end if task.deep != 0 else task.soft + STACK_MARGIN
+    if highest > lowest + STACK_MARGIN:
+        madvise(lowest, u64(highest - lowest) & ~u64(4095), DONT_NEED)
+
+
+@native
+def drop_objects(fiber: ptr[Fiber]) -> None:
+    """With the GIL, when the run is over and nobody asks for the result: let go of everything."""
+    guest = guest_of(fiber)
+    task = guest.task
+    trim_values(task)
+    task.top = task.stack
+    task.instance = None
+    function = cast(ptr[Object], guest.function)
+    exception = cast(ptr[Object], guest.exception)
+    waiter = cast(ptr[Object], guest.waiter)
+    thrown = cast(ptr[Object], task.exception)
+    guest.function = None
+    guest.exception = None
+    guest.waiter = None
+    task.exception = None
+    drop(exception)
+    drop(thrown)
+    drop(waiter)
+    drop(function)
+
+
+@native
+def let_go(fiber: ptr[Fiber]) -> None:
+    """With the GIL: nobody asks for the result any more."""
+    guest = guest_of(fiber)
+    before = atomic_update("or", addressof(guest.state), u32(FORGOTTEN), "acq_rel")
+    if before & RUN_OVER != 0:
+        drop_objects(fiber)
+
+
+@native
+def drop_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
+    """Called from a fiber whose result nobody asks for."""
+    worker = fiber.worker
+    held = worker.python is None
+    take_gil(worker)
+    drop_objects(fiber)
+    if not held:
+        give_up_gil(worker)
+
+
+@native
+def run_call(fiber: ptr[Fiber], guest: ptr[Guest]) -> u32:
+    """Run the function; what became of it."""
+    task = guest.task
+    instance = guest.target.instance
+    task.fiber = fiber
+    task.depth = 1
+    set_limits(task, instance, task.stack, 0)
+    soft = task.stack + KEPT_VALUES
+    if soft < task.ceiling:
+        task.soft = soft
+        task.limit = soft
+    if task.bound != 0:
+        call_on_thread(fiber, take_gil_on_thread, None)
+    status = run(task, guest.target, task.stack)
+    if task.bound != 0:
+        call_on_thread(fiber, give_up_gil_on_thread, None)
+    show_fuel(task)
+    task.payer = None
+    task.depth = 0
+    task.fiber = None
+    return status
+
+
+@native
+def run_guest(fiber: ptr[Fiber]) -> None:
+    """What the fiber begins with."""
+    guest = guest_of(fiber)
+    fiber.status = CANCELLED
+    if fiber.cancelled == 0:
+        guest.status = run_call(fiber, guest)
+        fiber.status = ENDED_WELL if guest.status == FINISHED else u32(FAILED)
+    mark_free(guest)
+    before = atomic_update("or", addressof(guest.state), u32(RUN_OVER), "acq_rel")
+    if before & FORGOTTEN != 0:
+        call_on_thread(fiber, drop_on_thread, None)
+
+
+@native
+def is_busy(instance: ptr[Instance]) -> bool:
+    """Whether a call runs inside of an instance, or waits there."""
+    busy = instance.task
+    return busy is not None and busy.stack is not None
+
+
+@native
+def put_arguments(function: ptr[FunctionObject], arguments: ptr[Object], slots: ptr[u64]) -> bool:
+    """Convert arguments into slots; False with an exception set."""
+    signature = function.target.signature
+    for i in range(signature.param_count):
+        slots[i] = 0
+    for i in range(signature.param_count):
+        item = PyTuple_GetItem(arguments, i64(i))
+        if not to_slot(signature.params[i], item, slots + i, function.owner):
+            bad_argument(function, i, item)
+            return False
+    return True
+
+
+@export
+def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr[Object]) -> ptr[Fiber]:
+    """A fiber for a call of a guest's function, held by the caller; its instance is busy from now on.
+
+    Args:
+        function: a Function of a guest.
+        arguments: a tuple of the right size.
+        waiter: see `Guest`; None for nobody.
+
+    Returns:
+        Null with an exception set.
+    """
+    nothing = cast(ptr[Fiber], 0)
+    target = function.target
+    if target is None:
+        raise_about(function, DROPPED)
+        return nothing
+    signature = target.signature
+    instance = target.instance
+    worker = this_worker()
+    room = (u64(signature.param_count) + u64(signature.result_count)) * SLOT
+    size_class = GUEST if instance.stack_limit + room <= COMMON_ROOM else u32(LARGE_GUEST)
+    fiber = new_fiber(worker, size_class, run_guest, GUEST_WORDS, 2) if worker is not None else nothing
+    if fiber is None:
+        raise_exhausted(MEMORY)
+        return nothing
+    prepare_slot(fiber)
+    guest = guest_of(fiber)
+    task = guest.task
+    # The sweep of references looks at the arguments from now on.
+    task.top = task.stack + room
+    good = put_arguments(function, arguments, cast(ptr[u64], task.stack))
+    if good and is_busy(instance):
+        raise_about(function, BUSY)
+        good = False
+    if good and instance.closed != 0:
+        raise_about(function, DROPPED)
+        good = False
+    if not good:
+        task.top = task.stack
+        release_fiber(worker, fiber)
+        return nothing
+    instance.task = task
+    Py_IncRef(cast(ptr[Object], function))
+    guest.function = cast(ptr[void], function)
+    guest.waiter = None
+    if waiter != none_object[0]:
+        Py_IncRef(waiter)
+        guest.waiter = cast(ptr[void], waiter)
+    guest.exception = None
+    guest.target = target
+    guest.state = 0
+    # If it is cancelled before it begins, this is what it came to.
+    guest.status = TRAPPED
+    task.status = TRAPPED
+    task.trap = TRAP_CANCELLED
+    task.ip = None
+    task.sp = task.stack
+    task.instance = None
+    task.pulse = 0
+    task.deep = 0
+    task.soft = task.stack
+    return fiber
+
+
+@export
+def guest_result(fiber: ptr[Fiber]) -> ptr[Object]:
+    """What a guest's call that has ended came to, owned by the caller; null with an exception set."""
+    guest = guest_of(fiber)
+    task = guest.task
+    if guest.status == FINISHED:
+        return results_of(guest.target.signature, cast(ptr[u64], task.stack))
+    if guest.status != RAISED:
+        explain_stop(guest.target, task, guest.status)
+    else:
+        exception = cast(ptr[Object], guest.exception)
+        guest.exception = None
+        put_exception(exception)
+    return cast(ptr[Object], 0)
+
+
+# What `answer_guest` returns.
+NOBODY, ANSWERED, LATER = range(3)
+
+
+@export
+def answer_guest(fiber: ptr[Fiber], generation: u32, item: ptr[Object], failed: u32) -> u32:
+    """What a guest's host function returned was awaited: let the guest go on.
+
+    Args:
+        fiber: the guest's, or what was it once.
+        generation: tells whether it still is.
+        item: the result, or the exception.
+        failed: 1 if it is an exception.
+
+    Returns:
+        NOBODY if nobody waits for it any more, LATER if the guest does not quite wait yet.
+    """
+    # Nobody else makes a guest of this fiber meanwhile, since that takes the GIL.
+    if fiber.generation != generation:
+        return NOBODY
+    state = atomic_load(addressof(fiber.wait.state), "acquire")
+    if state == PREPARING:
+        return LATER
+    if fire(fiber.wait, 0) == IDLE:
+        return NOBODY
+    guest = guest_of(fiber)
+    guest.answer = HOST_RAISED
+    if failed == 0:
+        guest.answer = store_results(guest.awaited, item, guest.slots, cast(ptr[Guest], 0))
+    else:
+        Py_IncRef(item)
+        put_exception(item)
+    if guest.answer == HOST_RAISED:
+        note_frames(guest.task)
+        keep_exception(fiber)
+    deliver(cast(ptr[Worker], 0), fiber.wait, WAITING)
+    return ANSWERED
