@@ -17,7 +17,7 @@ from greenbeat.api.bridge import native
 from greenbeat.api.function import Function
 from greenbeat.api.tasks import Task
 from greenbeat.runtime import layout
-from greenbeat.tasks.guests import LATER
+from greenbeat.runtime.outcomes import LATER
 from greenbeat.wasm.description import function_type_at
 
 

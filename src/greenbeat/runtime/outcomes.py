@@ -8,6 +8,9 @@ from greenbeat.native import struct, u32
 # InstanceError.kind
 NO_ERROR, NO_MEMORY, MEMORY_LIMIT, TABLE_LIMIT, SEGMENT_TRAP = range(5)
 
+# What `answer_guest` gives: nobody waits for the answer any more; the guest goes on; it does not quite wait yet.
+NOBODY, ANSWERED, LATER = range(3)
+
 # What `grow_table_by` gives when the element does not fit the table.
 MISFIT = (1 << 64) - 2
 

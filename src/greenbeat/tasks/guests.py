@@ -49,6 +49,7 @@ from greenbeat.runtime.layout import (
     Instance,
     Task,
 )
+from greenbeat.runtime.outcomes import ANSWERED, LATER, NOBODY
 from greenbeat.runtime.pythonapi import Object, Py_IncRef, PyTuple_GetItem, drop
 from greenbeat.runtime.system import DONT_NEED, madvise
 from greenbeat.runtime.tasks import show_fuel, tasks
@@ -295,10 +296,6 @@ def guest_result(fiber: ptr[Fiber]) -> ptr[Object]:
         guest.exception = None
         put_exception(exception)
     return cast(ptr[Object], 0)
-
-
-# What `answer_guest` returns.
-NOBODY, ANSWERED, LATER = range(3)
 
 
 @export

@@ -203,7 +203,11 @@ def set_stack_cache(on: u32) -> None:
 
 @native
 def strip(depot: ptr[Depot], fiber: ptr[Fiber]) -> bool:
-    """Under the lock: give all memory of a stack back, its fiber's too; False when there is no memory to note it."""
+    """Under the lock: give all memory of a stack back, its fiber's too; False if that stays."""
+    if fiber.task is not None:
+        # A guest's Task is in the list of all tasks.
+        madvise(fiber.stack, u64(cast(ptr[u8], fiber.words) - fiber.stack) & ~u64(4095), DONT_NEED)
+        return False
     if depot.bare_count == depot.bare_room:
         room = depot.bare_room * 2 + 256
         grown = realloc(cast(ptr[void], depot.bare), u64(room) * 8)
