@@ -142,7 +142,8 @@ def test_exceptions(make: Make) -> None:
 def test_nobody_awaits(make: Make) -> None:
     """A plain call, a task of no loop, and a call from a host function."""
     exports = make(later)
-    for attempt in (lambda: exports.host(1), lambda: gb.spawn(exports.host, 1).join()):
+    attempts: list[Callable[[], Any]] = [lambda: exports.host(1), lambda: gb.spawn(exports.host, 1).join()]
+    for attempt in attempts:
         with pytest.raises(TypeError, match=r"host function later returned .* awaited: call .*\.aio\(\.\.\.\)"):
             attempt()
 
@@ -267,12 +268,12 @@ def test_the_loop_ends_while_a_guest_waits(make: Make) -> None:
     exports = make(never)
 
     async def main() -> gb.Task:
-        task = gb.spawn(exports.host, 1)
+        task: gb.Task = gb.spawn(exports.host, 1)
         for _ in range(50):
             await asyncio.sleep(0.001)
         return task
 
-    task = asyncio.run(main())
+    task: gb.Task = asyncio.run(main())
     with pytest.raises(asyncio.CancelledError):
         task.join()
     assert exports.add(1, 2) == 3
