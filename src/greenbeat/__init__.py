@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Trap,
         UncaughtException,
     )
-    from greenbeat.forkjoin.words import par, prange, preduce, spawn
+    from greenbeat.forkjoin.words import par, pmap, prange, preduce, pscan, psort, spawn
     from greenbeat.kernels.objects import Kernel, kernel
     from greenbeat.kernels.types import Array
     from greenbeat.native.types import f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -110,8 +110,11 @@ _WHERE = {
     "i8": ("greenbeat.native.types", "i8"),
     "kernel": ("greenbeat.kernels.objects", "kernel"),
     "par": ("greenbeat.forkjoin.words", "par"),
+    "pmap": ("greenbeat.forkjoin.words", "pmap"),
     "prange": ("greenbeat.forkjoin.words", "prange"),
     "preduce": ("greenbeat.forkjoin.words", "preduce"),
+    "pscan": ("greenbeat.forkjoin.words", "pscan"),
+    "psort": ("greenbeat.forkjoin.words", "psort"),
     "run": ("greenbeat.wasi.running", "run"),
     "u16": ("greenbeat.native.types", "u16"),
     "u32": ("greenbeat.native.types", "u32"),
@@ -189,8 +192,11 @@ __all__ = [
     "i64",
     "kernel",
     "par",
+    "pmap",
     "prange",
     "preduce",
+    "pscan",
+    "psort",
     "run",
     "select",
     "spawn",

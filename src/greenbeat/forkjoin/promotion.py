@@ -255,7 +255,15 @@ def end_branch(fiber: ptr[Fiber], record: ptr[u8], wait: bool) -> ptr[u8]:
 
 @native(noinline=True)
 def loop_service(fiber: ptr[Fiber], record: ptr[u8]) -> None:
-    """Run a loop whose record is complete, in chunks that take neither too long nor too short to look up between."""
+    """Run a loop whose record is complete."""
+    run_iterations(fiber, record)
+    if fiber.children is not None:
+        join_parts(fiber, record)
+
+
+@native
+def run_iterations(fiber: ptr[Fiber], record: ptr[u8]) -> None:
+    """Run what a loop has not begun, in chunks that take neither too long nor too short to look up between."""
     site = load(ptr[ForkSite], record)
     words = cast(ptr[i64], record + 8)
     top = record + record_size(site)
@@ -282,34 +290,27 @@ def loop_service(fiber: ptr[Fiber], record: ptr[u8]) -> None:
             before = time
     if fiber.unpromoted > record:
         fiber.unpromoted = record
-    if fiber.children is not None:
-        join_parts(fiber, record, site, top)
 
 
 @native(noinline=True)
-def join_parts(fiber: ptr[Fiber], record: ptr[u8], site: ptr[ForkSite], top: ptr[u8]) -> None:
+def join_parts(fiber: ptr[Fiber], record: ptr[u8]) -> None:
     """Wait for what was split off a loop, the latest part first: its iterations come first."""
+    site = load(ptr[ForkSite], record)
     words = cast(ptr[u64], record + 8)
     combine = site.combine
     child = fiber.children
     while child is not None:
         if child.loop == record:
             if not await_branch(fiber, child):
-                # It has not begun: run it here.
-                store(top, site)
-                inner = cast(ptr[u64], top + 8)
-                for i in range(site.words):
-                    inner[i] = child.words[i]
-                begin_part(site, inner)
+                # It has not begun, and begins where this one ended: go on with the result so far.
+                words[1] = child.words[1]
                 let_go_unstarted(fiber, child)
-                loop_service(fiber, top)
-                if site.results != 0:
-                    combine(fiber, top + record_size(site), words, inner + 2 + site.results)
+                run_iterations(fiber, record)
             else:
                 if child.status != FINISHED:
                     fail_as(fiber, child)
                 if site.results != 0:
-                    combine(fiber, top, words, child.words)
+                    combine(fiber, record + record_size(site), words, child.words)
                 let_go(fiber, child)
             child = fiber.children
         else:

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from greenbeat.kernels import builtins as _builtins, forking, intrinsics, support, tasking
+from greenbeat.kernels import builtins as _builtins, forking, intrinsics, parallel as _parallel, support, tasking
 from greenbeat.kernels.source import CONVENTION, KernelFunction
 from greenbeat.kernels.statements import KernelStatements, flattened, result_ir
 from greenbeat.kernels.types import ArrayType, TupleType, computed, layout, scalars, word_count
@@ -33,8 +33,8 @@ FRAME_MARGIN = 4096
 SITE = "{ ptr, i32, i32, ptr, ptr, i32 }"
 SIZE = "i64 range(i64 0, -9223372036854775808)"
 
-# Registers what kernels may call.
-assert _builtins
+# They register what kernels may call.
+assert _builtins and _parallel
 
 
 class KernelEmitter(KernelStatements):

@@ -30,21 +30,28 @@ from greenbeat.tasks.layout import Fiber
 MOST_WORDS = 16
 MOST_LOOP_WORDS = 100
 
-# How results are added: by a kernel, or word by word by operators.
+# How results are added: by a kernel, word by word by operators, or by a function that takes what the loop reads as well.
 Combine = KernelFunction | list[type[ast.operator]]
 
 
 class LoopFunction(KernelFunction):
-    """The body of a parallel loop as a kernel that runs the iterations from `first` to `end`."""
+    """A kernel that is made of a part of another one: a parallel loop's iterations from `first` to `end`."""
+
+    _known: dict[str, Any]
 
     def __init__(
-        self, outer: KernelFunction, tree: ast.FunctionDef, parameters: list[tuple[str, t.Type]], result: t.Type
+        self,
+        outer: KernelFunction,
+        tree: ast.FunctionDef,
+        parameters: list[tuple[str, t.Type]],
+        result: t.Type,
+        known: dict[str, Any],
     ) -> None:
         # Everything that says where the text is, is the outer kernel's.
         self.__dict__.update(outer.__dict__)
         self.parameters, self.result = parameters, result
         self._tree = tree
-        self._known: dict[str, Any] = {}
+        self._known = {**getattr(outer, "_known", {}), **known}
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -257,8 +264,8 @@ def parallel_loop(emitter: Any, node: ast.For, call: ast.Call) -> None:
     if sums:
         result = TupleType(tuple(kinds.values()))
         tree.body.append(ast.Return(ast.Tuple([ast.Name(name, ast.Load()) for name in sums], ast.Load())))
-    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result)
-    function._known = {RANGE: range, **{name: value for name, value in found.items() if is_known(value)}}
+    known = {RANGE: range, **{name: value for name, value in found.items() if is_known(value)}}
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result, known)
     neutral = [emitter.promoted(NEUTRAL[added[name]], kind, node) for name, kind in kinds.items()]
     words = run_loop(emitter, node, function, [start, end], list(variables.values()), neutral, list(added.values()))
     for (name, value), word in zip(sums.items(), words, strict=True):
@@ -336,14 +343,13 @@ def reduction(emitter: Any, node: ast.Call) -> Any:
     tree.args.args = [ast.arg(name) for name, _ in parameters]
     loop_tree = range_loop(ast.Name(counter, ast.Store()), body, FIRST, END)
     tree.body = [loop_tree, ast.Return(ast.Name(SO_FAR, ast.Load()))]
-    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result)
-    function._known = {RANGE: range}
-    function._known |= {
+    known = {
         each.id: emitter.lookup(each.id)
         for argument in node.args[:2]
         for each in ast.walk(argument)
         if isinstance(each, ast.Name) and each.id in emitter.scope.names
     }
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result, {RANGE: range, **known})
     found = run_loop(emitter, node, function, [Value("0", t.I64), count], arguments, neutral, combine)
     return rebuilt(result, iter(found))
 
@@ -374,6 +380,10 @@ def loop_functions(
         lines += loaded(f"%b.{position}", "%later", position, kind)
     if isinstance(combine, KernelFunction):
         both = [f"{kind.ir} %{side}.{position}" for side in "ab" for position, kind in enumerate(kinds)]
+        if isinstance(combine, LoopFunction):
+            for position, value in enumerate(passed):
+                lines += loaded(f"%v.{position}", "%words", 2 + 2 * len(kinds) + position, value.type)
+                both.append(f"{value.type.ir} %v.{position}")
         lines += called("%r", f'@"{combine.symbol}"', combine.result, ["ptr %fiber", "ptr %top", *both])
         lines += results_stored("%r", "%words", 2 + len(kinds), combine.result)
     else:

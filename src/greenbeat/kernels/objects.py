@@ -195,6 +195,14 @@ def _short(value: object) -> str:
     return f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >> 70 else repr(value)
 
 
+def element_name(view: memoryview) -> str | None:
+    """The name of the type of a buffer's elements, if kernels have such a type."""
+    letter = view.format[-1:]
+    if letter and letter in "bhilqnBHILQN" and view.format[:1] not in (">", "!"):
+        return f"{'i' if letter.islower() else 'u'}{8 * view.itemsize}"
+    return {"?": "bool", "f": "f32", "d": "f64"}.get(letter)
+
+
 def _array_problem(kind: ArrayType, value: Any) -> str:
     """Why a value is not such an array."""
     try:
@@ -203,10 +211,7 @@ def _array_problem(kind: ArrayType, value: Any) -> str:
         return f"not {_described(value)}"
     if view.ndim != kind.dimensions:
         return f"not one with {view.ndim} dimension{'s' * (view.ndim != 1)}"
-    letter = view.format[-1:]
-    named = {"?": "bool", "f": "f32", "d": "f64"}.get(letter)
-    if letter and letter in "bhilqnBHILQN" and view.format[:1] not in (">", "!"):
-        named = f"{'i' if letter.islower() else 'u'}{8 * view.itemsize}"
+    named = element_name(view)
     if named != kind.element.name:
         return f"not one of {named or f'elements in the format {view.format!r}'}"
     if view.readonly:
