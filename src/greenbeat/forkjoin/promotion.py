@@ -302,7 +302,8 @@ def join_parts(fiber: ptr[Fiber], record: ptr[u8]) -> None:
     while child is not None:
         if child.loop == record:
             if not await_branch(fiber, child):
-                # It has not begun, and begins where this one ended: go on with the result so far.
+                # It has not begun, and begins where the result so far ends: go on with that.
+                words[0] = child.words[0]
                 words[1] = child.words[1]
                 let_go_unstarted(fiber, child)
                 run_iterations(fiber, record)

@@ -69,7 +69,8 @@ def preduce(combine: Callable[[T, T], T], term: Callable[..., T], count: int, ne
     if _are_kernels(combine, term):
         from greenbeat.kernels import algorithms
 
-        return algorithms.reduced(combine, term, count, neutral, arguments)  # type: ignore[no-any-return]
+        found: T = algorithms.reduced(combine, term, count, neutral, arguments)
+        return found
     result = neutral
     for i in range(count):
         result = combine(result, term(i, *arguments))

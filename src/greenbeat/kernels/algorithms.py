@@ -51,7 +51,7 @@ def required(value: Any, what: str) -> ArrayType:
 def made(word: str, kinds: list[tuple[str, Type]], result: Type | None, **kernels: "Kernel[Any]") -> "Kernel[Any]":
     """A kernel of these parameters that calls a word with some kernels and its parameters."""
     keeper = next(iter(kernels.values()))._function
-    kept: "dict[Any, Kernel[Any]]" = keeper.__dict__.setdefault("derived", {})
+    kept: dict[Any, Kernel[Any]] = keeper.__dict__.setdefault("derived", {})
     key = (word, result, *kinds, *kernels.values())
     if key not in kept:
         parameters = ", ".join(f"{name}: {name}_type" for name, _ in kinds)
@@ -76,7 +76,7 @@ def argument_types(function: "Kernel[Any]", first: int, arguments: tuple[Any, ..
     return kinds if whole else [array_type(each) or kind for each, kind in zip(arguments, kinds, strict=True)]
 
 
-def reduced(combine: "Kernel[Any]", term: "Kernel[Any]", count: int, neutral: Any, arguments: tuple[Any, ...]) -> Any:
+def reduced(combine: Any, term: Any, count: int, neutral: Any, arguments: tuple[Any, ...]) -> Any:
     """`preduce` of kernels."""
     kinds = argument_types(term, 1, arguments, whole=True)
     result = combine._function.result
@@ -84,17 +84,17 @@ def reduced(combine: "Kernel[Any]", term: "Kernel[Any]", count: int, neutral: An
     return made("preduce", parameters, result, combine=combine, term=term)(count, neutral, *arguments)
 
 
-def map_arrays(function: "Kernel[Any]", out: Any, arguments: tuple[Any, ...]) -> None:
+def map_arrays(function: Any, out: Any, arguments: tuple[Any, ...]) -> None:
     """`pmap` of a kernel."""
     kinds = argument_types(function, 0, arguments, whole=False)
     parameters = [("out", required(out, "out")), *((f"a{i}", kind) for i, kind in enumerate(kinds))]
     made("pmap", parameters, None, function=function)(out, *arguments)
 
 
-def scan_array(combine: "Kernel[Any]", out: Any, array: Any, neutral: Any) -> None:
+def scan_array(combine: Any, out: Any, array: Any, neutral: Any) -> None:
     """`pscan` of a kernel."""
-    parameters = [("out", required(out, "out")), ("array", required(array, "what is scanned"))]
-    parameters.append(("neutral", combine._function.result))
+    kinds = {"out": required(out, "out"), "array": required(array, "what is scanned")}
+    parameters = [*kinds.items(), ("neutral", combine._function.result)]
     made("pscan", parameters, None, combine=combine)(out, array, neutral)
 
 
@@ -103,5 +103,6 @@ def sort_array(array: Any, scratch: Any) -> None:
     kind = required(array, "what is sorted")
     if scratch is None:
         view = memoryview(array)
-        scratch = memoryview(bytearray(view.nbytes)).cast(view.format.lstrip("@=<"))
+        room: Any = memoryview(bytearray(view.nbytes))
+        scratch = room.cast(view.format.lstrip("@=<"))
     sorter(kind.element)(array, scratch)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from greenbeat.kernels import builtins as _builtins, forking, intrinsics, parallel as _parallel, support, tasking
+from greenbeat.kernels.short import is_short
 from greenbeat.kernels.source import CONVENTION, KernelFunction
 from greenbeat.kernels.statements import KernelStatements, flattened, result_ir
 from greenbeat.kernels.types import ArrayType, TupleType, computed, layout, scalars, word_count
@@ -220,13 +221,16 @@ class KernelEmitter(KernelStatements):
         return self.kernel_named(node.func)
 
     def calls_kernel(self, node: ast.Call) -> bool:
-        """Whether a call is of a kernel, or of what runs others."""
+        """Whether a call is of a kernel that may run long, or of what runs others."""
         if isinstance(node.func, ast.Name) and node.func.id in self.scope.stored:
             # Another name for something: what it is may be known only later.
             return True
         callee = self.expression(node.func)
+        kernel = kernel_of(callee)
+        if kernel is not None:
+            return not is_short(kernel)
         found = intrinsics.find(callee)
-        return kernel_of(callee) is not None or isinstance(callee, Method) or (found is not None and found.calls)
+        return isinstance(callee, Method) or (found is not None and found.calls)
 
     def for_received(self, node: ast.For, channel: Value) -> None:
         tasking.loop_over(self, node, channel)

@@ -30,7 +30,7 @@ from greenbeat.tasks.layout import Fiber
 MOST_WORDS = 16
 MOST_LOOP_WORDS = 100
 
-# How results are added: by a kernel, word by word by operators, or by a function that takes what the loop reads as well.
+# How results are added: by a kernel, by operators, or by a function that takes what the loop reads as well.
 Combine = KernelFunction | list[type[ast.operator]]
 
 

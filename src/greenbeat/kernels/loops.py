@@ -1,7 +1,7 @@
 """Loops of kernels, and how they look at the pulse.
 
-A loop polls at its back edge. An innermost loop over numbers whose body calls no kernel is cut into strips: only the
-outer one of the two loops polls, so that the inner one can be vectorised.
+A loop polls at its back edge. An innermost loop over numbers whose body calls no kernels, but short ones, is cut into
+strips: only the outer one of the two loops polls, so that the inner one can be vectorised.
 
     for i in range(n)   ─▶   left = n;  while left:  strip = min(left, 1024);  do ... while strip;  poll
 """
@@ -233,7 +233,7 @@ class Loops(Arrays):
         self.counted(node, Value(array.sizes[0], t.U64), bind)
 
     def is_innermost(self, body: list[ast.stmt]) -> bool:
-        """Whether a body has no loops and calls no kernels."""
+        """Whether a body has no loops, and calls no kernels but short ones."""
         return not any(
             isinstance(each, ast.For | ast.While) or (isinstance(each, ast.Call) and self.calls_kernel(each))
             for each in everything_in(body)
@@ -281,5 +281,5 @@ class Loops(Arrays):
         self.leave_loop(loop)
 
     def calls_kernel(self, node: ast.Call) -> bool:
-        """Whether a call is of a kernel, or of what runs others."""
+        """Whether a call is of a kernel that may run long, or of what runs others."""
         raise NotImplementedError

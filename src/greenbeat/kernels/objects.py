@@ -197,8 +197,8 @@ def _short(value: object) -> str:
 
 def element_name(view: memoryview) -> str | None:
     """The name of the type of a buffer's elements, if kernels have such a type."""
-    letter = view.format[-1:]
-    if letter and letter in "bhilqnBHILQN" and view.format[:1] not in (">", "!"):
+    letter = view.format.lstrip("@=<")
+    if letter in tuple("bhilqnBHILQN"):
         return f"{'i' if letter.islower() else 'u'}{8 * view.itemsize}"
     return {"?": "bool", "f": "f32", "d": "f64"}.get(letter)
 

@@ -54,7 +54,7 @@ def part(
 def kernel_given(emitter: Any, node: ast.Call, usage: str) -> KernelFunction:
     """The kernel that is the first argument."""
     found: KernelFunction | None = emitter.kernel_named(node.args[0])
-    return emitter.error(usage, node) if found is None else found  # type: ignore[no-any-return]
+    return emitter.error(usage, node) if found is None else found
 
 
 def array_given(emitter: Any, node: ast.expr, most_dimensions: int, usage: str) -> ArrayValue:

@@ -1,7 +1,7 @@
 """The kernels of `psort`: a stable merge sort whose halves, and whose merges, are forks.
 
-    a        │ sorted │ sorted │ ── merge ─▶ a part of `scratch`, one level further down the other way round
-    merge    the middle of the longer part, its place in the other one: two merges that do not touch each other
+a        │ sorted │ sorted │ ── merge ─▶ a part of `scratch`, one level further down the other way round
+merge    the middle of the longer part, its place in the other one: two merges that do not touch each other
 """
 
 from functools import cache
