@@ -2,6 +2,7 @@
 
 import pytest
 
+from greenbeat.cli import forks
 from greenbeat.cli.bench import source_tree
 from greenbeat.cli.handlers import report
 from greenbeat.cli.terminal import Paint
@@ -13,7 +14,9 @@ from .command import Command
 def test_the_list(greenbeat: Command) -> None:
     outcome = greenbeat("bench")
     assert outcome.status == 0
-    assert {"handlers", "interpreters", "startup"} <= {line.split()[0] for line in outcome.out.splitlines()}
+    assert {"handlers", "par", "interpreters", "startup", "forkjoin"} <= {
+        line.split()[0] for line in outcome.out.splitlines()
+    }
     assert greenbeat("bench", "nothing").status == 2
 
 
@@ -21,6 +24,24 @@ def test_without_the_source_tree(greenbeat: Command, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("greenbeat.cli.bench.source_tree", lambda: None)
     outcome = greenbeat("bench")
     assert (outcome.status, "the benchmarks are not in the package" in outcome.err) == (127, True)
+
+
+def test_par(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller programs than usual; that they are right is looked at by the bench itself."""
+    versions = [program[3] for program in forks.PROGRAMS]
+    programs = (
+        ("fib 20", (20,), 6765, versions[0]),
+        ("a tree", (500,), 500, versions[1]),
+        ("6 queens", (63, 0, 0, 0, 63), 4, versions[2]),
+    )
+    monkeypatch.setattr(forks, "PROGRAMS", programs)
+    found = forks.measure(lambda _: None)
+    assert [each["program"] for each in found["programs"]] == ["fib 20", "a tree", "6 queens"]
+    for each in found["programs"]:
+        assert each["processors"][1]["after"] < each["processors"][1]["before"]
+    shown = "\n".join(forks.lines(found, Paint(None)))
+    assert "before / after" in shown
+    assert "6 queens: serial" in shown
 
 
 def test_weights() -> None:
