@@ -239,6 +239,48 @@ def test_objects() -> None:
     assert caught.value.values == (5,)
 
 
+def test_resumable_calls(make: Make) -> None:
+    exports = make(fuel=1 << 40)
+    call = exports.deep.start(500)
+    assert gb.spawn(call).join() == 500 and call.done and call.result == 500
+    call = exports.many.start(300)
+    assert not call.resume(fuel=500)
+    task = gb.spawn(call)
+    with pytest.raises(gb.GreenbeatError, match="cannot be resumed: it is running"):
+        call.resume()
+    assert task.join() == 300 * 301 and call.result == 300 * 301
+    with pytest.raises(gb.GreenbeatError, match="cannot be spawned: it is finished"):
+        gb.spawn(call)
+    with pytest.raises(TypeError, match="has its arguments already"):
+        gb.spawn(exports.add.start(1, 2), 3)
+    assert exports.add(1, 2) == 3
+
+
+def test_resumable_calls_that_fail(make: Make) -> None:
+    exports = make()
+    call = exports.divide.start(0)
+    with pytest.raises(gb.Trap, match="divide by zero"):
+        gb.spawn(call).join()
+    assert call.done
+    for _ in range(10):
+        call = exports.spin.start()
+        task = gb.spawn(call)
+        with pytest.raises(gb.GreenbeatError, match="one call at a time"):
+            exports.add(1, 2)
+        task.cancel()
+        with pytest.raises(gb.Cancelled):
+            task.join()
+        assert call.done and exports.add(1, 2) == 3
+    # Nobody asks for the result.
+    call = exports.deep.start(5)
+    task = gb.spawn(call)
+    native.join_task(task._fiber, 0)
+    del task
+    assert call.done
+    with pytest.raises(gb.Exhausted, match="out of time"):
+        gb.spawn(make(seconds=0.02).spin.start()).join()
+
+
 def test_many_tasks(make: Make) -> None:
     everything = [make() for _ in range(200)]
     for _ in range(5):

@@ -90,6 +90,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "finish_pending": (_half, _word, ctypes.c_void_p),
     "finish_select": (_half, _word),
     "new_guest": (_word, _object, _object, _object),
+    "new_call_guest": (_word, _object, _object),
     "guest_result": (_object, _word),
     "answer_guest": (_half, _word, _half, _object, _half),
     "sleep_at_bridge": (ctypes.c_bool, _word, _word),

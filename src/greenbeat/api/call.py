@@ -17,7 +17,7 @@ from greenbeat.wasm.printable import printable
 
 _, _type = bridge.native_types()
 READY, RUNNING, SUSPENDED, FINISHED, FAILED = range(5)
-_STATES = ("ready", "running", "suspended", "finished", "failed")
+STATES = ("ready", "running", "suspended", "finished", "failed")
 UNLIMITED = (1 << 63) - 1
 _NOT_NOW = 2  # what resume_call returns when the call is over or running
 
@@ -43,7 +43,7 @@ class _Methods:
             GreenbeatError: the call is not over, or an exception ended it.
         """
         if self._state != FINISHED:
-            raise GreenbeatError(f"this call has no result: it is {_STATES[self._state]}")
+            raise GreenbeatError(f"this call has no result: it is {STATES[self._state]}")
         return self._result
 
     def resume(self, fuel: int | None = None) -> bool:
@@ -63,12 +63,12 @@ class _Methods:
         if not 0 < given <= UNLIMITED:
             raise ValueError(f"fuel must be from 1 to 2**63 - 1: {shown(given)}")
         if bridge.native.resume_call(self, given) == _NOT_NOW:
-            raise GreenbeatError(f"this call cannot be resumed: it is {_STATES[self._state]}")
+            raise GreenbeatError(f"this call cannot be resumed: it is {STATES[self._state]}")
         return self.done
 
     def __repr__(self) -> str:
         name = printable(self.function.name, 60) if self.function is not None else "?"
-        return f"<greenbeat.Call of {name}, {_STATES[self._state]}>"
+        return f"<greenbeat.Call of {name}, {STATES[self._state]}>"
 
 
 for _name in ("done", "result", "resume", "__repr__"):

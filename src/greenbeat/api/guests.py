@@ -9,13 +9,15 @@ loop that the guest was spawned in, with the context variables of whoever spawne
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from greenbeat.api import bridge, errorhooks, loops
 from greenbeat.api.bridge import native
+from greenbeat.api.call import STATES, Call
 from greenbeat.api.function import Function
 from greenbeat.api.tasks import Task
+from greenbeat.errors import GreenbeatError
 from greenbeat.runtime import layout
 from greenbeat.runtime.outcomes import LATER
 from greenbeat.wasm.description import function_type_at
@@ -76,6 +78,17 @@ async def _result(awaitable: Any) -> Any:
     return await awaitable
 
 
+def with_waiter(begin: Callable[[Waiter | None], int]) -> int:
+    """The fiber that `begin` makes, whose host functions are awaited on the running loop if there is one."""
+    waiter: Waiter | None = None
+    with contextlib.suppress(RuntimeError):
+        waiter = Waiter(asyncio.get_running_loop())
+    fiber = begin(waiter)
+    if waiter is not None:
+        waiter.fiber = fiber
+    return fiber
+
+
 class GuestWork:
     """A call of a guest's function as a task."""
 
@@ -90,12 +103,30 @@ class GuestWork:
 
     def begin(self) -> int:
         """The fiber."""
-        waiter: Waiter | None = None
-        with contextlib.suppress(RuntimeError):
-            waiter = Waiter(asyncio.get_running_loop())
-        fiber: int = native.new_guest(self._function, self._arguments, waiter)
-        if waiter is not None:
-            waiter.fiber = fiber
+        return with_waiter(lambda waiter: native.new_guest(self._function, self._arguments, waiter))
+
+    def finish(self, fiber: int) -> Any:
+        """The result, or what ended the guest."""
+        return native.guest_result(fiber)
+
+
+class CallWork:
+    """A resumable call as a task, which runs it until it is over."""
+
+    def __init__(self, call: Call, arguments: tuple[Any, ...]) -> None:
+        if arguments:
+            raise TypeError("a resumable call has its arguments already")
+        self.name = errorhooks.told(call.function)
+        self._call = call
+
+    def begin(self) -> int:
+        """The fiber."""
+        return with_waiter(self._begin)
+
+    def _begin(self, waiter: Waiter | None) -> int:
+        fiber: int = native.new_call_guest(self._call, waiter)
+        if not fiber:
+            raise GreenbeatError(f"this call cannot be spawned: it is {STATES[self._call._state]}")
         return fiber
 
     def finish(self, fiber: int) -> Any:

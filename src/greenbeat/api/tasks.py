@@ -43,12 +43,17 @@ def work_of(function: Any, arguments: tuple[Any, ...]) -> Work:
         TypeError: it is nothing that runs as a task.
     """
     # Here, since tasks of guests do without kernels, and the other way round.
+    from greenbeat.api.call import Call
     from greenbeat.api.function import Function
 
     if isinstance(function, Function):
         from greenbeat.api.guests import GuestWork
 
         return GuestWork(function, arguments)
+    if isinstance(function, Call):
+        from greenbeat.api.guests import CallWork
+
+        return CallWork(function, arguments)
     from greenbeat.kernels.objects import Kernel
     from greenbeat.kernels.work import KernelWork
 

@@ -421,18 +421,21 @@ class Task:
 
 # Guest.state, two bits: its run is over; nobody asks for its result any more.
 RUN_OVER, FORGOTTEN = 1, 2
+# Guest.entrance: of a Function; of a Call that begins, or goes on.
+FRESH, BEGINS, GOES_ON = range(3)
 
 
 @struct
 class Guest:
     """What a guest that runs as a green task has, in its stack's slot below the Fiber; see `tasks/guests.py`.
 
-    `function`, `exception` (what a host function raised) and `waiter` are Python objects, owned. `waiter` is null, or
-    called with an awaitable that a host function returned, or with None when nobody waits for it any more.
+    `callable` (a Function or a Call), `exception` (what a host function raised) and `waiter` are Python objects, owned.
+    `waiter` is null, or called with an awaitable that a host function returned, or with None when nobody waits for it
+    any more. A Call runs with its own Task, else it is the one here.
     """
 
     task: Task
-    function: ptr[void]
+    callable: ptr[void]
     exception: ptr[void]
     waiter: ptr[void]
     target: ptr[FunctionInstance]
@@ -444,6 +447,8 @@ class Guest:
     state: u32
     # Whether the task is in the list of all tasks.
     listed: u32
+    # With a Call: where it goes on. Else FRESH.
+    entrance: u32
 
 
 @struct

@@ -30,7 +30,7 @@ from greenbeat.runtime.callable import bad_argument, explain_stop, raise_about, 
 from greenbeat.runtime.conversions import to_slot
 from greenbeat.runtime.functions import FunctionObject
 from greenbeat.runtime.hooks import BUSY, DEPTH, DROPPED, FUEL, MEMORY, TIME
-from greenbeat.runtime.layout import FINISHED, METERED, RAISED, SLOT, STACK_MARGIN, SUSPENDED, Task
+from greenbeat.runtime.layout import FINISHED, METERED, RAISED, SLOT, STACK_MARGIN, SUSPENDED, Instance, Task
 from greenbeat.runtime.pacemaker import begin_running
 from greenbeat.runtime.pythonapi import (
     HAVE_GC,
@@ -166,6 +166,50 @@ def give_fuel(self: ptr[CallObject], fuel: i64) -> bool:
     return True
 
 
+@native
+def set_call_limits(self: ptr[CallObject], task: ptr[Task], instance: ptr[Instance]) -> u64:
+    """Put the limits into the task that goes on; when that is, if time is limited. There is some left."""
+    task.soft = task.ceiling
+    task.limit = task.ceiling
+    task.bound = instance.bound
+    if instance.time_limit == 0:
+        return 0
+    begun = now()
+    if task.deadline == 0 or begun + self.time_left < task.deadline:
+        task.deadline = begun + self.time_left
+    return begun
+
+
+@native
+def note_time(self: ptr[CallObject], begun: u64) -> None:
+    """The call has run since a time, if time is limited."""
+    if begun != 0:
+        spent = now() - begun
+        self.time_left = self.time_left - spent if spent < self.time_left else u64(0)
+
+
+@native
+def settle_call(self: ptr[CallObject], status: u32) -> u32:
+    """The call has stopped; as `resume_call`. With RAISED, an exception is set."""
+    task = self.task
+    if status == SUSPENDED:
+        self.state = CALL_SUSPENDED
+        # What is live on its stack, for the sweep of references.
+        task.top = task.sp + task.instance.module.largest_frame
+        self.carried = task.fuel
+        if task.payer is not None and task.reserve == 0:
+            self.carried = 0
+            raise_exhausted(FUEL)
+            return 0
+        return 1
+    if status == FINISHED:
+        self.result = results_of(self.function.target.signature, cast(ptr[u64], task.stack))
+        end_call(self, CALL_FINISHED if self.result is not None else u32(CALL_FAILED))
+        return u32(self.result is not None)
+    end_call(self, CALL_FAILED)
+    return 0
+
+
 @export
 def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
     """Run a call until it is over or has used its fuel.
@@ -200,21 +244,14 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
     if not give_fuel(self, fuel):
         raise_exhausted(FUEL)
         return 0
+    if instance.time_limit != 0 and self.time_left == 0:
+        raise_exhausted(TIME)
+        return 0
     task = self.task
     task.depth = outer.depth + 1
-    task.soft = task.ceiling
-    task.limit = task.ceiling
-    task.bound = instance.bound
     task.home = outer.home
     task.deadline = outer.deadline if outer.depth != 0 else u64(0)
-    begun = u64(0)
-    if instance.time_limit != 0:
-        if self.time_left == 0:
-            raise_exhausted(TIME)
-            return 0
-        begun = now()
-        if task.deadline == 0 or begun + self.time_left < task.deadline:
-            task.deadline = begun + self.time_left
+    begun = set_call_limits(self, task, instance)
     was_running = thread.running
     instance.task = thread.marker
     thread.task = task
@@ -235,25 +272,8 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
     thread.running = was_running
     thread.task = outer
     instance.task = busy
-    if begun != 0:
-        spent = now() - begun
-        self.time_left = self.time_left - spent if spent < self.time_left else u64(0)
-    if status == SUSPENDED:
-        self.state = CALL_SUSPENDED
-        # What is live on its stack, for the sweep of references.
-        task.top = task.sp + task.instance.module.largest_frame
-        self.carried = task.fuel
-        if task.payer is not None and task.reserve == 0:
-            self.carried = 0
-            raise_exhausted(FUEL)
-            return 0
-        return 1
-    if status == FINISHED:
-        self.result = results_of(target.signature, cast(ptr[u64], task.stack))
-        end_call(self, CALL_FINISHED if self.result is not None else u32(CALL_FAILED))
-        return u32(self.result is not None)
-    end_call(self, CALL_FAILED)
-    return 0
+    note_time(self, begun)
+    return settle_call(self, status)
 
 
 # ---------------------------------------------------------------- the Python type

@@ -61,8 +61,14 @@ class Crossing:
 
 @inline
 def guest_of(fiber) -> ptr[Guest]:
-    """The Guest of a guest's fiber: its Task is the first thing in it."""
-    return cast(ptr[Guest], fiber.task)
+    """The Guest of a guest's fiber."""
+    return cast(ptr[Guest], fiber.words)
+
+
+@inline
+def task_of(fiber) -> ptr[Task]:
+    """The Task of a guest's fiber."""
+    return cast(ptr[Task], fiber.task)
 
 
 # ---------------------------------------------------------------- the GIL, from a fiber
@@ -115,7 +121,7 @@ def call_for_guest(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     worker = fiber.worker
     thread = cast(ptr[Thread], worker.thread)
     guest = guest_of(fiber)
-    task = guest.task
+    task = task_of(fiber)
     held = worker.python is None
     take_gil(worker)
     outer = thread.task

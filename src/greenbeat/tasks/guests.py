@@ -1,4 +1,4 @@
-"""Guests as green tasks: a call of a guest's function that runs on a fiber.
+"""Guests as green tasks: a call of a guest's function, or a resumable call, that runs on a fiber.
 
     slot of a slab
     ┌───────────────────────────┬────────────────────────────────┬───────┬───────┐
@@ -14,7 +14,7 @@ The instance is marked as busy when the task is made, and free when its run is o
 frames, or the exception stay in the slot until they are asked for, or nobody will ask any more.
 """
 
-from greenbeat.interpreter.enter import run
+from greenbeat.interpreter.enter import resume, run
 from greenbeat.native import (
     addressof,
     atomic_load,
@@ -34,27 +34,45 @@ from greenbeat.native import (
 from greenbeat.runtime.callable import bad_argument, explain_stop, raise_about, raise_exhausted, results_of, set_limits
 from greenbeat.runtime.conversions import to_slot
 from greenbeat.runtime.functions import FunctionObject
-from greenbeat.runtime.hooks import BUSY, DROPPED, MEMORY, none_object, put_exception
+from greenbeat.runtime.hooks import BUSY, DROPPED, FUEL, MEMORY, TIME, none_object, put_exception
 from greenbeat.runtime.hostcalls import HOST_RAISED, note_frames, store_results
 from greenbeat.runtime.layout import (
+    BEGINS,
     FINISHED,
     FORGOTTEN,
+    FRESH,
+    GOES_ON,
     RAISED,
     RUN_OVER,
     SLOT,
     STACK_MARGIN,
+    SUSPENDED,
     TRAP_CANCELLED,
     TRAPPED,
+    FunctionInstance,
     Guest,
     Instance,
     Task,
 )
 from greenbeat.runtime.outcomes import ANSWERED, LATER, NOBODY
 from greenbeat.runtime.pythonapi import Object, Py_IncRef, PyTuple_GetItem, drop
+from greenbeat.runtime.resumable import (
+    CALL_FAILED,
+    CALL_RUNNING,
+    CALL_SUSPENDED,
+    READY,
+    UNLIMITED,
+    CallObject,
+    end_call,
+    give_fuel,
+    note_time,
+    set_call_limits,
+    settle_call,
+)
 from greenbeat.runtime.system import DONT_NEED, madvise
 from greenbeat.runtime.tasks import show_fuel, tasks
 from greenbeat.tasks.beat import call_on_thread, give_up_gil, take_gil
-from greenbeat.tasks.crossing import give_up_gil_on_thread, guest_of, keep_exception, take_gil_on_thread
+from greenbeat.tasks.crossing import give_up_gil_on_thread, guest_of, keep_exception, take_gil_on_thread, task_of
 from greenbeat.tasks.layout import (
     CANCELLED,
     FAILED,
@@ -100,10 +118,10 @@ def prepare_slot(fiber: ptr[Fiber]) -> None:
 
 
 @native
-def mark_free(guest: ptr[Guest]) -> None:
+def mark_free(guest: ptr[Guest], task: ptr[Task]) -> None:
     """The guest's instance takes calls again."""
     instance = guest.target.instance
-    if atomic_load(addressof(instance.task), "relaxed") == guest.task:
+    if atomic_load(addressof(instance.task), "relaxed") == task:
         atomic_store(addressof(instance.task), cast(ptr[Task], 0), "release")
 
 
@@ -117,25 +135,36 @@ def trim_values(task: ptr[Task]) -> None:
 
 
 @native
+def give_back_task(fiber: ptr[Fiber], guest: ptr[Guest]) -> None:
+    """A call's own Task is the fiber's no more."""
+    task_of(fiber).home = None
+    fiber.task = cast(ptr[void], guest.task)
+    guest.entrance = FRESH
+
+
+@native
 def drop_objects(fiber: ptr[Fiber]) -> None:
     """With the GIL, when the run is over and nobody asks for the result: let go of everything."""
     guest = guest_of(fiber)
+    if guest.entrance != FRESH:
+        give_back_task(fiber, guest)
+        end_call(cast(ptr[CallObject], guest.callable), CALL_FAILED)
     task = guest.task
     trim_values(task)
     task.top = task.stack
     task.instance = None
-    function = cast(ptr[Object], guest.function)
+    called = cast(ptr[Object], guest.callable)
     exception = cast(ptr[Object], guest.exception)
     waiter = cast(ptr[Object], guest.waiter)
     thrown = cast(ptr[Object], task.exception)
-    guest.function = None
+    guest.callable = None
     guest.exception = None
     guest.waiter = None
     task.exception = None
     drop(exception)
     drop(thrown)
     drop(waiter)
-    drop(function)
+    drop(called)
 
 
 @native
@@ -160,23 +189,35 @@ def drop_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 
 @native
 def run_call(fiber: ptr[Fiber], guest: ptr[Guest]) -> u32:
-    """Run the function; what became of it."""
-    task = guest.task
+    """Run the function, or the resumable call; what became of it."""
+    task = task_of(fiber)
     instance = guest.target.instance
     task.fiber = fiber
     task.depth = 1
-    set_limits(task, instance, task.stack, 0)
-    soft = task.stack + KEPT_VALUES
-    if soft < task.ceiling:
-        task.soft = soft
-        task.limit = soft
+    begun: u64 = 0
+    if guest.entrance == FRESH:
+        set_limits(task, instance, task.stack, 0)
+        soft = task.stack + KEPT_VALUES
+        if soft < task.ceiling:
+            task.soft = soft
+            task.limit = soft
+    else:
+        task.deadline = 0
+        begun = set_call_limits(cast(ptr[CallObject], guest.callable), task, instance)
     if task.bound != 0:
         call_on_thread(fiber, take_gil_on_thread, None)
-    status = run(task, guest.target, task.stack)
+    status = u32(0)
+    if guest.entrance == GOES_ON:
+        status = resume(task)
+    else:
+        status = run(task, guest.target, task.stack)
     if task.bound != 0:
         call_on_thread(fiber, give_up_gil_on_thread, None)
     show_fuel(task)
-    task.payer = None
+    if guest.entrance == FRESH:
+        task.payer = None
+    else:
+        note_time(cast(ptr[CallObject], guest.callable), begun)
     task.depth = 0
     task.fiber = None
     return status
@@ -190,7 +231,7 @@ def run_guest(fiber: ptr[Fiber]) -> None:
     if fiber.cancelled == 0:
         guest.status = run_call(fiber, guest)
         fiber.status = ENDED_WELL if guest.status == FINISHED else u32(FAILED)
-    mark_free(guest)
+    mark_free(guest, task_of(fiber))
     before = atomic_update("or", addressof(guest.state), u32(RUN_OVER), "acq_rel")
     if before & FORGOTTEN != 0:
         call_on_thread(fiber, drop_on_thread, None)
@@ -259,9 +300,23 @@ def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr
         task.top = task.stack
         release_fiber(worker, fiber)
         return nothing
-    instance.task = task
-    Py_IncRef(cast(ptr[Object], function))
-    guest.function = cast(ptr[void], function)
+    begin_guest(fiber, target, task, cast(ptr[Object], function), waiter)
+    guest.entrance = FRESH
+    task.ip = None
+    task.sp = task.stack
+    task.instance = None
+    return fiber
+
+
+@native
+def begin_guest(
+    fiber: ptr[Fiber], target: ptr[FunctionInstance], task: ptr[Task], called: ptr[Object], waiter: ptr[Object]
+) -> None:
+    """Fill in a Guest; its instance is busy from now on."""
+    target.instance.task = task
+    guest = guest_of(fiber)
+    Py_IncRef(called)
+    guest.callable = cast(ptr[void], called)
     guest.waiter = None
     if waiter != none_object[0]:
         Py_IncRef(waiter)
@@ -273,12 +328,52 @@ def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr
     guest.status = TRAPPED
     task.status = TRAPPED
     task.trap = TRAP_CANCELLED
-    task.ip = None
-    task.sp = task.stack
-    task.instance = None
     task.pulse = 0
     task.deep = 0
     task.soft = task.stack
+
+
+@export
+def new_call_guest(call: ptr[CallObject], waiter: ptr[Object]) -> ptr[Fiber]:
+    """A fiber that resumes a call until it is over; as `new_guest`.
+
+    Null, and no exception, if it is over or runs.
+    """
+    nothing = cast(ptr[Fiber], 0)
+    if (call.state != READY and call.state != CALL_SUSPENDED) or call.function is None:
+        return nothing
+    target = call.function.target
+    if target is None or target.instance.closed != 0:
+        raise_about(call.function, DROPPED)
+        return nothing
+    if is_busy(target.instance):
+        raise_about(call.function, BUSY)
+        return nothing
+    if not give_fuel(call, UNLIMITED):
+        raise_exhausted(FUEL)
+        return nothing
+    if target.instance.time_limit != 0 and call.time_left == 0:
+        raise_exhausted(TIME)
+        return nothing
+    worker = this_worker()
+    fiber = new_fiber(worker, GUEST, run_guest, GUEST_WORDS, 2) if worker is not None else nothing
+    if fiber is None:
+        raise_exhausted(MEMORY)
+        return nothing
+    prepare_slot(fiber)
+    task = call.task
+    guest = guest_of(fiber)
+    guest.task.deep = 0
+    guest.task.soft = guest.task.stack
+    begin_guest(fiber, target, task, cast(ptr[Object], call), waiter)
+    fiber.task = cast(ptr[void], task)
+    task.home = fiber
+    guest.entrance = BEGINS if call.state == READY else u32(GOES_ON)
+    if call.state == READY:
+        task.ip = None
+        task.sp = task.stack
+        task.instance = None
+    call.state = CALL_RUNNING
     return fiber
 
 
@@ -286,16 +381,24 @@ def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr
 def guest_result(fiber: ptr[Fiber]) -> ptr[Object]:
     """What a guest's call that has ended came to, owned by the caller; null with an exception set."""
     guest = guest_of(fiber)
-    task = guest.task
-    if guest.status == FINISHED:
-        return results_of(guest.target.signature, cast(ptr[u64], task.stack))
-    if guest.status != RAISED:
-        explain_stop(guest.target, task, guest.status)
-    else:
+    task = task_of(fiber)
+    status = guest.status
+    if status == RAISED:
         exception = cast(ptr[Object], guest.exception)
         guest.exception = None
         put_exception(exception)
-    return cast(ptr[Object], 0)
+    elif status != FINISHED and (status != SUSPENDED or guest.entrance == FRESH):
+        status = explain_stop(guest.target, task, status)
+    if guest.entrance != FRESH:
+        call = cast(ptr[CallObject], guest.callable)
+        give_back_task(fiber, guest)
+        if settle_call(call, status) == 0 or call.result is None:
+            return cast(ptr[Object], 0)
+        Py_IncRef(call.result)
+        return call.result
+    if status != FINISHED:
+        return cast(ptr[Object], 0)
+    return results_of(guest.target.signature, cast(ptr[u64], task.stack))
 
 
 @export
@@ -327,7 +430,7 @@ def answer_guest(fiber: ptr[Fiber], generation: u32, item: ptr[Object], failed: 
         Py_IncRef(item)
         put_exception(item)
     if guest.answer == HOST_RAISED:
-        note_frames(guest.task)
+        note_frames(task_of(fiber))
         keep_exception(fiber)
     deliver(cast(ptr[Worker], 0), fiber.wait, WAITING)
     return ANSWERED
