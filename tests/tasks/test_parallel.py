@@ -1,6 +1,7 @@
 """Guests in several threads: they run without the GIL, and nothing that they share breaks."""
 
 import gc
+import os
 import random
 import signal
 import sys
@@ -287,3 +288,22 @@ def test_closing_while_it_runs() -> None:
     assert task.join() == 10
     with pytest.raises(gb.GreenbeatError, match="closed"):
         instance.exports.trap()
+
+
+def test_forks_beside_guests() -> None:
+    """Children begin in the middle of growth and translation; they can grow, translate, and run what the parent ran."""
+    text = """(module (memory 1 60000) (func $grow (drop (memory.grow (i32.const 1))))
+      (func (export "run") (loop $l (call $grow) (br $l)))
+      (func (export "size") (result i32) (memory.size)))"""
+    module = gb.Module.from_wat(text)
+    instance = module.instantiate()
+    task = gb.spawn(instance.exports.run)
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            good = instance.exports.size() >= 1 and module.instantiate().exports.size() == 1
+            os._exit(0 if good else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    task.cancel()
+    with pytest.raises(gb.Cancelled):
+        task.join()

@@ -57,6 +57,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "set_coroutine_type": (None, _object),
     "set_main_thread": (None, _word),
     "set_guard_pages": (_half, _half),
+    "begin_fork": (None,),
+    "end_fork": (None,),
     "forget_other_threads": (None,),
     "forget_pacemaker": (None,),
     "prepare_tasks": (None,),
@@ -167,14 +169,23 @@ def native_types() -> tuple[Any, Any]:
     return _function, _call
 
 
+def _before_fork() -> None:
+    native.begin_fork()
+
+
+def _after_fork_in_parent() -> None:
+    native.end_fork()
+
+
 def _after_fork() -> None:
+    native.end_fork()
     native.forget_pacemaker()
     native.forget_other_threads()
     native.set_main_thread(threading.main_thread().ident)
     native.forget_pool()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
 if os.environ.get("GREENBEAT_GUARD_PAGES") == "0":
     native.set_guard_pages(0)
 

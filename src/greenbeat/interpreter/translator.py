@@ -48,6 +48,8 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import free
 from greenbeat.runtime.layout import HEADER_SLOTS, SLOT, STACK_MARGIN, VARIANTS, Function, Module, header_slot
+from greenbeat.runtime.memory import growing
+from greenbeat.tasks.locks import lock, unlock
 from greenbeat.wasm.body import function_pass
 from greenbeat.wasm.code import validate_body
 from greenbeat.wasm.reader import Failure, Reader, failed
@@ -266,6 +268,21 @@ def translate(module: ptr[Module], function: ptr[Function], variant: u32, watche
         found[0] = written.found
     atomic_store(busy, 0, "release")
     return done
+
+
+@export
+def begin_fork() -> None:
+    """Before a fork: no other thread is in the middle of a translation, or of a growth."""
+    while atomic_update("xchg", busy, 1, "acquire") != 0:
+        sched_yield()
+    lock(growing)
+
+
+@export
+def end_fork() -> None:
+    """After a fork, in parent and child."""
+    unlock(growing)
+    atomic_store(busy, 0, "release")
 
 
 @export

@@ -310,8 +310,8 @@ def forget_other_threads() -> None:
         thread = thread.next
     task = tasks[0]
     while task is not None:
-        # Those of fibers, which nobody runs any more.
-        if task.home is not None:
+        # Those of fibers, which nobody runs any more, but for those whose host functions this thread is in.
+        if task.home is not None and (task.fiber is not None or task.depth == 0 or task.home.worker != own.worker):
             task.stack = None
             task.top = None
         task = task.link
