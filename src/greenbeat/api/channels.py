@@ -13,7 +13,9 @@ A value is a number, a bool, None, or a tuple of numbers and bools; each item is
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
+import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
@@ -138,6 +140,9 @@ else:
     Element = TypeVar("Element")
 
 
+_channels: weakref.WeakSet[Channel[Any]] = weakref.WeakSet()
+
+
 class Channel(Generic[Element]):
     """A queue between tasks, threads and event loops.
 
@@ -162,6 +167,7 @@ class Channel(Generic[Element]):
         self._address: int = native.new_channel(self._format.width, capacity)
         if not self._address:
             raise MemoryError(f"no memory for a channel of {capacity} values")
+        _channels.add(self)
 
     if not TYPE_CHECKING:
 
@@ -218,12 +224,16 @@ class Channel(Generic[Element]):
         pending = native.pend_channel(bridge.address, self._address, room, 0, sending, ctypes.byref(result))
         if result.value != WOULD_WAIT:
             return result.value
-        answer: int = await bridge.expect(pending, lambda address: self._finish(address, room, sending))
-        return answer
 
-    def _finish(self, address: int, room: Any, sending: bool) -> int:
-        result: int = native.finish_pending(address, None if sending else room)
-        return result
+        def finish(address: int) -> int:
+            outcome: int = native.finish_pending(address, None if sending else room)
+            return outcome
+
+        def undo(outcome: int) -> None:
+            if outcome == OK and not sending:
+                native.give_back(self._address, room)
+
+        return await bridge.wait(pending, finish, undo)
 
     def close(self) -> None:
         """Let nothing more be sent. What was sent before can still be received; who waits gets `ChannelClosed`."""
@@ -319,6 +329,15 @@ class _Cases:
             )
         )
 
+    def finish(self, pending: int) -> int:
+        """What an event loop's select came to."""
+        found: int = native.finish_select(pending)
+        return found
+
+    def undo(self, found: int) -> None:
+        """Give back what a select has received."""
+        native.undo_case(self.native, found)
+
     def answer(self, found: int, timeout: float | None) -> tuple[int, Any]:
         """Which case was done, and what it received."""
         if found == BY_TIME:
@@ -361,8 +380,16 @@ async def aselect(cases: Sequence[Channel[Any] | Sending]) -> tuple[int, Any]:
     pending = native.pend_select(bridge.address, made.native, len(cases), 0, ctypes.byref(found))
     if found.value != PENDING:
         return made.answer(found.value, None)
-    return made.answer(await bridge.expect(pending, native.finish_select), None)
+    return made.answer(await bridge.wait(pending, made.finish, made.undo), None)
 
 
 def _closed(channel: Channel[Any]) -> NoReturn:
     raise ChannelClosed(f"{channel!r} is closed")
+
+
+def _forget_in_child() -> None:
+    for channel in _channels:
+        native.forget_waiters(channel._address)
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,13 +1,15 @@
 """Event loops that wait for tasks and channels.
 
 Each asyncio loop gets a bridge: a pipe that the loop watches, and a native list of waits that are over. A wait is a
-native *pending*, and a future until it is over; a future that is cancelled ends the wait.
+native *pending*, and a future until it is over. Who is cancelled while waiting ends the wait; what was received for him
+meanwhile is given back.
 """
 
 import asyncio
 import contextlib
 import ctypes
 import os
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +18,9 @@ from greenbeat.api.bridge import native
 
 # What an operation came to; see `tasks/channels.py`.
 OK, CLOSED, TIMED_OUT, WOULD_WAIT, CANCELLED = range(5)
+
+# How to finish with what was pending, and how to undo what that came to.
+_Ending = tuple[Callable[[int], int], Callable[[int], object] | None]
 
 
 def new_native_bridge(file: int) -> int:
@@ -31,73 +36,98 @@ def new_native_bridge(file: int) -> int:
 
 
 class LoopBridge:
-    """What one event loop waits for."""
+    """What one event loop waits for.
+
+    The loop keeps it, as the owner of a callback; when the loop is closed or gone, what is still waited for is undone.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(writer, False)
         self.address = new_native_bridge(writer)
-        # By the address of what is pending: what to call when it is over.
-        self._pending: dict[int, Callable[[int], None]] = {}
+        # By the address of what is pending: how it ends, which must not lead to the loop; and whom to tell.
+        self._open: dict[int, _Ending] = {}
+        self._futures: dict[int, asyncio.Future[int]] = {}
         loop.add_reader(self._reader, self._collect)
-        weakref.finalize(loop, _dismantle, self.address, self._reader, writer, self._pending)
+        weakref.finalize(self, _dismantle, os.getpid(), self.address, self._reader, writer, self._open)
 
-    def expect(self, address: int, finish: Callable[[int], Any]) -> "asyncio.Future[Any]":
-        """A future of what `finish(address)` returns, or raises, once the pending wait is over.
+    def expect(
+        self, address: int, finish: Callable[[int], int], undo: Callable[[int], object] | None = None
+    ) -> "asyncio.Future[int]":
+        """A future of what `finish(address)` returns once the pending wait is over.
+
+        Args:
+            address: of what is pending. It is finished with once, whatever happens.
+            finish: finishes; holds what the wait needs.
+            undo: called with what `finish` returned if nobody takes it.
 
         Raises:
             MemoryError: the address is 0.
         """
         if not address:
             raise MemoryError("no memory to wait with")
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def over(address: int) -> None:
-            try:
-                result = finish(address)
-            except Exception as problem:
-                if not future.done():
-                    future.set_exception(problem)
-            else:
-                if not future.done():
-                    future.set_result(result)
-
-        def given_up(future: "asyncio.Future[Any]") -> None:
-            if future.cancelled() and address in self._pending and native.cancel_pending(address):
-                del self._pending[address]
-                with contextlib.suppress(Exception):
-                    finish(address)
-
-        self._pending[address] = over
-        future.add_done_callback(given_up)
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._open[address] = finish, undo
+        self._futures[address] = future
         return future
+
+    async def wait(
+        self, address: int, finish: Callable[[int], int], undo: Callable[[int], object] | None = None
+    ) -> int:
+        """Wait for what `expect` tells of; whoever is cancelled leaves everything as if he had never waited."""
+        future = self.expect(address, finish, undo)
+        try:
+            return await future
+        except BaseException:
+            if future.done() and not future.cancelled() and undo is not None:
+                undo(future.result())
+            self._give_up(address)
+            raise
+
+    def _give_up(self, address: int) -> None:
+        self._futures.pop(address, None)
+        # If it is over already, `_collect` comes across it.
+        if address in self._open and native.cancel_pending(address):
+            finish, _ = self._open.pop(address)
+            finish(address)
 
     def _collect(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._reader, 4096)
         while address := native.take_done(self.address):
-            over = self._pending.pop(address, None)
-            if over is not None:
-                over(address)
+            finish, undo = self._open.pop(address)
+            result = finish(address)
+            future = self._futures.pop(address, None)
+            if future is not None and not future.done():
+                future.set_result(result)
+            elif undo is not None:
+                undo(result)
 
 
-def _dismantle(address: int, reader: int, writer: int, pending: dict[int, Callable[[int], None]]) -> None:
-    """The loop is gone: end what it still waited for."""
+def _dismantle(process: int, address: int, reader: int, writer: int, pending: dict[int, _Ending]) -> None:
+    """End what a loop waited for. In a forked child it is the parent's."""
+    if os.getpid() != process:
+        return
     for waiting in list(pending):
         if native.cancel_pending(waiting):
-            pending.pop(waiting)
-            native.finish_pending(waiting, None)
-    while done := native.take_done(address):
-        if pending.pop(done, None) is not None:
-            native.finish_pending(done, None)
-    if not pending:
-        native.free_bridge(address)
-        os.close(writer)
+            finish, _ = pending.pop(waiting)
+            finish(waiting)
+    while pending:
+        # What could not be cancelled is in the list, or is being put into it.
+        if done := native.take_done(address):
+            finish, undo = pending.pop(done)
+            result = finish(done)
+            if undo is not None:
+                undo(result)
+        else:
+            time.sleep(0)
+    native.free_bridge(address)
+    os.close(writer)
     os.close(reader)
 
 
-_bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBridge]" = weakref.WeakKeyDictionary()
+_bridges: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[LoopBridge]]" = weakref.WeakKeyDictionary()
 
 
 def this_loop() -> LoopBridge:
@@ -107,9 +137,11 @@ def this_loop() -> LoopBridge:
         RuntimeError: no event loop is running.
     """
     loop = asyncio.get_running_loop()
-    found = _bridges.get(loop)
+    place = _bridges.get(loop)
+    found = place() if place is not None else None
     if found is None:
-        found = _bridges[loop] = LoopBridge(loop)
+        found = LoopBridge(loop)
+        _bridges[loop] = weakref.ref(found)
     return found
 
 

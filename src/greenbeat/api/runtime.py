@@ -18,7 +18,9 @@ from greenbeat.api.checks import described, shown
 
 MOST_WORKERS = 128
 
+# Held while workers are started or awaited. A worker never waits for it; `_here.is_worker` tells one.
 _guard = threading.RLock()
+_here = threading.local()
 _current: "Runtime | None" = None
 # Whether the current one was made by hand, not on first use.
 _chosen = False
@@ -59,6 +61,7 @@ class Runtime:
 
     def _start(self, *, chosen: bool) -> None:
         global _current, _chosen
+        _refuse_workers()
         with _guard:
             if _current is not None:
                 if _chosen:
@@ -69,15 +72,25 @@ class Runtime:
             self._open = True
             _current, _chosen = self, chosen
             places = sorted(os.sched_getaffinity(0)) if self.pin and hasattr(os, "sched_getaffinity") else []
-            for number in range(self.workers):
-                place = places[number % len(places)] if places else None
-                thread = threading.Thread(target=_work, args=(place,), name=f"greenbeat worker {number}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+            try:
+                for number in range(self.workers):
+                    place = places[number % len(places)] if places else None
+                    name = f"greenbeat worker {number}"
+                    thread = threading.Thread(target=_work, args=(place,), name=name, daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
-        """Cancel what the workers run, and end them. Tasks that have not begun never will, unless a runtime is made."""
+        """Cancel tasks that run or are ready to, and end the workers. Tasks that wait go on in the next runtime.
+
+        Raises:
+            RuntimeError: a task calls this.
+        """
         global _current
+        _refuse_workers()
         with _guard:
             if not self._open:
                 return
@@ -85,10 +98,10 @@ class Runtime:
             if _current is self:
                 _current = None
             native.stop_pool(1)
-        for thread in self._threads:
-            if thread is not threading.current_thread():
+            # Under the lock: a new runtime would let workers go on that have not seen yet that they are to end.
+            for thread in self._threads:
                 thread.join()
-        self._threads.clear()
+            self._threads.clear()
 
     def __enter__(self) -> "Runtime":
         return self
@@ -102,7 +115,17 @@ class Runtime:
         return f"<greenbeat.Runtime of {self.workers} workers{'' if self._open else ', closed'}>"
 
 
+def _is_worker() -> bool:
+    return getattr(_here, "is_worker", False)
+
+
+def _refuse_workers() -> None:
+    if _is_worker():
+        raise RuntimeError("a task cannot make or close the runtime that it runs in")
+
+
 def _work(place: int | None) -> None:
+    _here.is_worker = True
     if place is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(threading.get_native_id(), {place})
@@ -111,7 +134,7 @@ def _work(place: int | None) -> None:
 
 def ensure_runtime() -> None:
     """Make the default runtime, if there is none."""
-    if _current is None:
+    if _current is None and not _is_worker():
         with _guard:
             if _current is None:
                 made = Runtime.__new__(Runtime)
@@ -126,7 +149,11 @@ def _close_at_exit() -> None:
 
 def _forget_in_child() -> None:
     global _current, _chosen, _guard
+    if _current is not None:
+        _current._open = False
+        _current._threads.clear()
     _current, _chosen, _guard = None, False, threading.RLock()
+    _here.is_worker = False
 
 
 atexit.register(_close_at_exit)

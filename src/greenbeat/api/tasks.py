@@ -9,6 +9,7 @@ group.spawn(kernel, 2)
 """
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -81,6 +82,8 @@ def deadline_of(timeout: float | None) -> int:
 
 
 _PENDING = object()
+# How many forks this process is away from the first one: tasks stay behind.
+_process = 0
 
 
 class Task:
@@ -90,7 +93,7 @@ class Task:
         name: what it runs.
     """
 
-    __slots__ = ("__weakref__", "_error", "_fiber", "_guard", "_result", "_spawned", "_work", "name")
+    __slots__ = ("__weakref__", "_error", "_fiber", "_guard", "_process", "_result", "_spawned", "_work", "name")
 
     def __init__(self, work: Work, depth: int = 1) -> None:
         frame = sys._getframe(depth)
@@ -100,6 +103,7 @@ class Task:
         self._result: Any = _PENDING
         self._error: BaseException | None = None
         self._guard = threading.Lock()
+        self._process = _process
         ensure_runtime()
         self._fiber: int = work.begin()
         native.start_task(self._fiber)
@@ -125,8 +129,11 @@ class Task:
             Cancelled: it was cancelled.
             Exception: what ended it, with a note that tells where it was spawned.
         """
-        if not self.done and native.join_task(self._fiber, deadline_of(timeout)) == TIMED_OUT:
-            raise TimeoutError(f"{self!r} has not ended within {timeout} s")
+        deadline = deadline_of(timeout)
+        if not self.done:
+            self._check_process()
+            if native.join_task(self._fiber, deadline) == TIMED_OUT:
+                raise TimeoutError(f"{self!r} has not ended within {timeout} s")
         return self.result()
 
     def result(self) -> Any:
@@ -175,12 +182,21 @@ class Task:
             self._error = error
         self._result = result
 
+    def _finish_wait(self, address: int) -> int:
+        result: int = native.finish_pending(address, None)
+        return result
+
+    def _check_process(self) -> None:
+        if self._process != _process:
+            raise RuntimeError(f"{self!r} runs in the process that this one was forked from")
+
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done:
+            self._check_process()
             bridge = this_loop()
             pending = native.pend_end(bridge.address, self._fiber, 0)
             try:
-                yield from bridge.expect(pending, lambda address: native.finish_pending(address, None)).__await__()
+                yield from bridge.wait(pending, self._finish_wait).__await__()
             except asyncio.CancelledError:
                 self.cancel()
                 raise
@@ -188,7 +204,7 @@ class Task:
 
     def __del__(self) -> None:
         fiber = getattr(self, "_fiber", 0)
-        if fiber:
+        if fiber and self._process == _process:
             native.forget_task(fiber)
 
     def __repr__(self) -> str:
@@ -260,10 +276,10 @@ def gather(*tasks: Task) -> list[Any]:
     `asyncio.gather`.
     """
     crowd = _Crowd()
-    for task in dict.fromkeys(map(_checked, tasks)):
-        crowd.add(task)
     failed: BaseException | None = None
     try:
+        for task in dict.fromkeys(map(_checked, tasks)):
+            crowd.add(task)
         while len(crowd):
             failed = crowd.next().exception()
             if failed is not None:
@@ -286,9 +302,8 @@ class TaskGroup:
         self._tasks: list[Task] = []
         self._entered = self._left = False
         self._crowd: _Crowd | None = None
-        self._waiting: set[asyncio.Future[Any]] = set()
-        self._owner: asyncio.Task[Any] | None = None
-        self._failed = False
+        # Not as tasks of asyncio, which others may cancel.
+        self._waiting: dict[asyncio.Future[int], Task] = {}
 
     def spawn(self, function: Any, /, *arguments: Any) -> Task:
         """Spawn a task of this group.
@@ -304,8 +319,9 @@ class TaskGroup:
         if self._crowd is not None:
             self._crowd.add(task)
         else:
-            waiting = asyncio.ensure_future(_ended(task))
-            self._waiting.add(waiting)
+            bridge = this_loop()
+            waiting = bridge.expect(native.pend_end(bridge.address, task._fiber, 0), task._finish_wait)
+            self._waiting[waiting] = task
             waiting.add_done_callback(self._one_ended)
         return task
 
@@ -334,15 +350,11 @@ class TaskGroup:
 
     async def __aenter__(self) -> "TaskGroup":
         self._enter()
-        self._owner = asyncio.current_task()
         return self
 
-    def _one_ended(self, waiting: "asyncio.Future[Any]") -> None:
-        self._waiting.discard(waiting)
-        if not waiting.cancelled() and waiting.result() and not self._failed:
-            self._failed = True
-            for task in self._tasks:
-                task.cancel()
+    def _one_ended(self, waiting: "asyncio.Future[int]") -> None:
+        if _failures([self._waiting.pop(waiting)]):
+            self._cancel_all()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -369,21 +381,21 @@ class TaskGroup:
         """What the block ends with; what the block itself raised goes first."""
         errors = list(failed)
         if errors and (error is None or isinstance(error, Exception)):
-            if error is not None:
+            # What the block has noticed of the others being cancelled says nothing.
+            if error is not None and not isinstance(error, Cancelled):
                 errors.insert(0, error)
             raise BaseExceptionGroup("tasks of a group failed", errors) from None
-
-
-async def _ended(task: Task) -> bool:
-    """Wait for a task; whether it has failed."""
-    if not task.done:
-        bridge = this_loop()
-        pending = native.pend_end(bridge.address, task._fiber, 0)
-        await bridge.expect(pending, lambda address: native.finish_pending(address, None))
-    return task.exception() is not None
 
 
 def _failures(tasks: Iterable[Task]) -> list[BaseException]:
     """What tasks that have ended failed with, other than by being cancelled."""
     errors = (task.exception() for task in tasks)
     return [error for error in errors if error is not None and not isinstance(error, Cancelled)]
+
+
+def _forget_in_child() -> None:
+    global _process
+    _process += 1
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

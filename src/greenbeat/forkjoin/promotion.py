@@ -37,18 +37,21 @@ from greenbeat.native import (
     u8,
     u32,
     u64,
+    unlikely,
 )
 from greenbeat.runtime.pacemaker import EVERYWHERE
-from greenbeat.runtime.system import now
 from greenbeat.tasks import deque
-from greenbeat.tasks.beat import beat, cancel, end_branches, lower_floor
-from greenbeat.tasks.layout import FINISHED, SPAWNED, Fiber, ForkSite
+from greenbeat.tasks.beat import beat, end_branches, leave, lower_floor
+from greenbeat.tasks.layout import FINISHED, PAUSED, SPAWNED, Fiber, ForkSite
 from greenbeat.tasks.pool import push_local
-from greenbeat.tasks.scheduler import drop_reference, has_ended
+from greenbeat.tasks.scheduler import cancel, drop_reference, has_ended
 from greenbeat.tasks.spawning import adopt, await_end, await_other, fail_as, let_go
-from greenbeat.tasks.stacks import new_fiber, services
+from greenbeat.tasks.stacks import has_begun, new_fiber, services
+from greenbeat.tasks.virtual import clock, draw, virtual
 
 TOKENS = 30
+# How often a beat's tokens can be spent, when each time half of the rest goes to the child.
+MOST_PROMOTIONS = 5
 # A promoted record holds its child's address with this bit.
 PROMOTED = 1
 # A chunk of a loop's iterations is to take so many nanoseconds.
@@ -118,6 +121,21 @@ def split(fiber: ptr[Fiber], record: ptr[u8]) -> bool:
 
 
 @native
+def is_prefix(fiber: ptr[Fiber], top: ptr[u8]) -> bool:
+    """Whether the records below `unpromoted` are promoted, or of loops that have nothing left, and the others not."""
+    at = fiber.stack
+    while at < top:
+        word = load(u64, at)
+        promoted = word & PROMOTED != 0
+        site = cast(ptr[Fiber], word & ~u64(PROMOTED)).site if promoted else load(ptr[ForkSite], at)
+        done = promoted or (cast(u64, site.thunk) == 0 and load(i64, at, 8) >= load(i64, at, 16))
+        if promoted and at >= fiber.unpromoted or not done and at < fiber.unpromoted:
+            return False
+        at += record_size(site)
+    return at == top and fiber.unpromoted <= top
+
+
+@native
 def spend(fiber: ptr[Fiber], top: ptr[u8]) -> None:
     """Promote as long as there are tokens and records; then let the next fork come here if a token is left."""
     good = True
@@ -131,6 +149,7 @@ def spend(fiber: ptr[Fiber], top: ptr[u8]) -> None:
             good = split(fiber, record)
         else:
             fiber.unpromoted = record + record_size(site)
+    assert is_prefix(fiber, top) and fiber.promotions <= MOST_PROMOTIONS
     if good and fiber.tokens != 0:
         atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
 
@@ -147,20 +166,40 @@ def beat_with_forks(fiber: ptr[Fiber], top: ptr[u8]) -> None:
 
 
 @native(noinline=True)
+def pause(fiber: ptr[Fiber]) -> bool:
+    """In a simulation: let others go on; whether a beat has come meanwhile."""
+    leave(fiber, PAUSED)
+    return draw(virtual.period) == 0 or atomic_load(addressof(fiber.cancelled), "relaxed") != 0
+
+
+@native
+def raise_again(fiber: ptr[Fiber]) -> None:
+    """In a simulation: come back at the next look at the pulse."""
+    fiber.pulse = 1
+    fiber.floor = cast(ptr[u8], EVERYWHERE)
+    fiber.fork_floor = cast(ptr[u8], EVERYWHERE)
+
+
+@native(noinline=True)
 def poll_service(fiber: ptr[Fiber], top: ptr[u8]) -> None:
     """A loop of a kernel saw the pulse."""
-    beat_with_forks(fiber, top)
+    if virtual.on == 0 or pause(fiber):
+        beat_with_forks(fiber, top)
     spend(fiber, top)
+    if unlikely(virtual.on != 0):
+        raise_again(fiber)
 
 
 @native(noinline=True)
 def overflow_service(fiber: ptr[Fiber], top: ptr[u8]) -> None:
     """A function, or a fork, is below its floor: a beat has come, or a token is spare, or it needs more stack."""
     position = return_address_place()
-    if atomic_load(addressof(fiber.pulse), "relaxed") != 0:
+    if atomic_load(addressof(fiber.pulse), "relaxed") != 0 and (virtual.on == 0 or pause(fiber)):
         beat_with_forks(fiber, top)
     lower_floor(fiber, position, top)
     spend(fiber, top)
+    if unlikely(virtual.on != 0):
+        raise_again(fiber)
 
 
 @native(noinline=True)
@@ -168,6 +207,7 @@ def join_fork_service(fiber: ptr[Fiber], record: ptr[u8]) -> ptr[u64]:
     """The left branch is done, and the right one was promoted: its result's words, or null if it has not begun."""
     child = cast(ptr[Fiber], load(u64, record) & ~u64(PROMOTED))
     words = cast(ptr[u64], record + 8)
+    assert fiber.unpromoted == record + record_size(child.site)
     if not await_branch(fiber, child):
         fiber.unpromoted = record
         release_unstarted(fiber, child)
@@ -183,11 +223,14 @@ def join_fork_service(fiber: ptr[Fiber], record: ptr[u8]) -> ptr[u64]:
 
 @native
 def await_branch(fiber: ptr[Fiber], child: ptr[Fiber]) -> bool:
-    """Wait for what was promoted; False if nobody else has seen it: it is to be run here, as if it had never been."""
+    """Wait for what was promoted; False if it has not begun, and is to be run here, as if it had never been promoted.
+
+    What has begun can be in our deque as well, if it was parked.
+    """
     if has_ended(child):
         return True
     newest = deque.pop(fiber.worker)
-    if newest == child:
+    if newest == child and not has_begun(child):
         return False
     if newest is not None:
         push_local(fiber.worker, newest)
@@ -268,7 +311,7 @@ def run_iterations(fiber: ptr[Fiber], record: ptr[u8]) -> None:
     words = cast(ptr[i64], record + 8)
     top = record + record_size(site)
     size: i64 = 1
-    before = now()
+    before = clock()
     run_chunk = site.chunk
     while words[0] < words[1]:
         first = words[0]
@@ -278,11 +321,11 @@ def run_iterations(fiber: ptr[Fiber], record: ptr[u8]) -> None:
         run_chunk(fiber, top, cast(ptr[u64], words), first, end)
         if atomic_load(addressof(fiber.pulse), "relaxed") != 0:
             poll_service(fiber, top)
-            before = now()
+            before = clock()
         else:
             if fiber.tokens != 0:
                 spend(fiber, top)
-            time = now()
+            time = clock()
             if time - before < SHORT_CHUNK:
                 size *= 2
             elif time - before > LONG_CHUNK and size > 1:

@@ -52,6 +52,7 @@ from greenbeat.tasks.locks import sleep_while, wake_sleepers
 PERIOD = 5_000_000
 SHORT_PERIOD = 500_000
 IDLE_TICKS = 20
+SPARED = 4
 DOZE = 100_000_000  # nanoseconds
 # A floor that every stack is below.
 EVERYWHERE = (1 << 64) - 1
@@ -76,13 +77,21 @@ def raise_pulse(task: ptr[Task]) -> None:
 
 @native
 def tick() -> bool:
-    """Raise the pulse where a call has been running since the last tick; whether any thread called a guest since."""
+    """Raise the pulse where a call has been running since the last tick; whether any thread called a guest since.
+
+    Short calls are spared, but not for ever: fibers that switch all the time must be interruptible as well.
+    """
     busy = False
     thread = atomic_load(threads, "acquire")
     while thread is not None:
         calls = atomic_load(addressof(thread.calls), "relaxed")
         running = atomic_load(addressof(thread.running), "relaxed") != 0
-        if running and calls == thread.seen:
+        if not running:
+            thread.spared = 0
+        elif calls != thread.seen and thread.spared < SPARED:
+            thread.spared += 1
+        else:
+            thread.spared = 0
             fiber = atomic_load(addressof(thread.fiber), "relaxed")
             if fiber is not None:
                 atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")

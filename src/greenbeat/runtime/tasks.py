@@ -94,6 +94,8 @@ class Thread:
     # Calls begun, and how many there were at the pacemaker's last tick.
     calls: u64
     seen: u64
+    # Ticks that found a call, but not the one of the tick before.
+    spared: u32
     next: ptr["Thread"]
     # The lowest address of the thread's native stack, and how much above it is left to Python.
     native_stack: u64

@@ -2,7 +2,7 @@
 
 poll, overflow ──▶ beat ──┬─ cancelled, deadline over: abandon the stack
                           ├─ on a driver: a turn for signals; from the first beat on the GIL is given up
-                          └─ on a worker: others that are ready get their turn
+                          └─ unless it is what the driver waits for: others that are ready get their turn
 """
 
 from greenbeat.native import (
@@ -21,13 +21,10 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.hooks import take_exception
-from greenbeat.runtime.layout import Task
-from greenbeat.runtime.pacemaker import EVERYWHERE, raise_pulse
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
-from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, now, syscall
+from greenbeat.runtime.system import now
 from greenbeat.tasks import deque
 from greenbeat.tasks.layout import (
-    BY_CANCEL,
     CALLING,
     CANCELLED,
     DONE,
@@ -39,10 +36,10 @@ from greenbeat.tasks.layout import (
     Worker,
 )
 from greenbeat.tasks.pool import pool, share_following, share_tasks, sit_down
-from greenbeat.tasks.scheduler import has_ended
+from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
-from greenbeat.tasks.waiting import wake
+from greenbeat.tasks.virtual import clock
 
 # A driver without the GIL takes it this often to look for signals, in nanoseconds.
 SIGNAL_PERIOD = 20_000_000
@@ -121,19 +118,6 @@ def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 
 
 @native
-def cancel(fiber: ptr[Fiber]) -> None:
-    """Let a fiber end at its next poll, or now if it waits."""
-    atomic_store(addressof(fiber.cancelled), u32(1), "seq_cst")
-    if pool.barrier != 0:
-        syscall(MEMBARRIER, EXPEDITED, 0, 0)
-    atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
-    atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
-    atomic_store(addressof(fiber.pulse), u32(1), "seq_cst")
-    raise_pulse(cast(ptr[Task], fiber.task))
-    wake(cast(ptr[Worker], 0), fiber.wait, BY_CANCEL)
-
-
-@native
 def beat(fiber: ptr[Fiber]) -> None:
     """A beat has come while a fiber ran."""
     worker = fiber.worker
@@ -142,9 +126,9 @@ def beat(fiber: ptr[Fiber]) -> None:
     atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")
     if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         abandon(fiber, CANCELLED)
-    if fiber.deadline != 0 and now() >= fiber.deadline:
+    if fiber.deadline != 0 and clock() >= fiber.deadline:
         abandon(fiber, LATE)
-    if atomic_load(addressof(pool.stopping), "relaxed") != 0 and worker.root is None:
+    if atomic_load(addressof(pool.stopping), "relaxed") != 0 and worker.root is None and fiber.driver is None:
         abandon(fiber, CANCELLED)
     share_following(worker)
     root = worker.root
@@ -155,8 +139,10 @@ def beat(fiber: ptr[Fiber]) -> None:
         call_on_thread(fiber, driver_beat, None)
         if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
             abandon(fiber, CANCELLED)
-        return
-    if atomic_load(addressof(pool.count), "relaxed") != 0 or deque.has_fibers(worker):
+        if fiber == root:
+            return
+    stopping = root is None and atomic_load(addressof(pool.stopping), "relaxed") != 0
+    if stopping or atomic_load(addressof(pool.count), "relaxed") != 0 or deque.has_fibers(worker):
         leave(fiber, YIELDED)
 
 

@@ -10,17 +10,22 @@ wait until somebody has received. After `close`, what is in the buffer can still
 
 from greenbeat.native import (
     addressof,
+    array,
+    atomic_load,
     atomic_update,
     cast,
     export,
+    fill,
     inline,
     native,
     ptr,
     sizeof,
     stack,
     struct,
+    u8,
     u32,
     u64,
+    unlikely,
     void,
 )
 from greenbeat.runtime.arena import calloc, free
@@ -48,8 +53,19 @@ MOST_WORDS = 16
 
 
 @struct
+class Returned:
+    """A value that its receiver has given back."""
+
+    next: ptr["Returned"]
+    words: array[u64, MOST_WORDS]
+
+
+@struct
 class Channel:
-    """A channel; `references` are Python's objects and running tasks that hold it."""
+    """A channel; `references` are Python's objects and running tasks that hold it.
+
+    While there are `returned` values, which are received before all others, nobody waits to receive.
+    """
 
     guard: u32
     closed: u32
@@ -60,6 +76,7 @@ class Channel:
     senders: Queue
     receivers: Queue
     buffer: ptr[u64]
+    returned: ptr[Returned]
     references: u64
 
 
@@ -90,8 +107,18 @@ def hold_channel(channel: ptr[Channel]) -> None:
 def drop_channel(channel: ptr[Channel]) -> None:
     """One holder less; the last one frees it."""
     if atomic_update("sub", addressof(channel.references), u64(1), "acq_rel") == 1:
+        while channel.returned is not None:
+            free_returned(channel)
         free(cast(ptr[void], channel.buffer))
         free(cast(ptr[void], channel))
+
+
+@native
+def free_returned(channel: ptr[Channel]) -> None:
+    """Drop the oldest of the values that were given back."""
+    first = channel.returned
+    channel.returned = first.next
+    free(cast(ptr[void], first))
 
 
 @inline
@@ -111,26 +138,34 @@ def slot(channel: ptr[Channel], position: u32) -> ptr[u64]:
 
 
 @inline
+def hand_over(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64]) -> bool:
+    """Under the lock: let the receiver that waits longest go on with a value; False if there is none."""
+    handed = False
+    waiter = dequeue(channel.receivers)
+    while waiter is not None:
+        # Before it is woken: a fiber may go on at once. If somebody else has woken it, it will not look.
+        pass_words(waiter.words, words, channel.width)
+        state = fire(waiter.wait, waiter.number)
+        if state != IDLE:
+            deliver(worker, waiter.wait, state)
+            handed = True
+            break
+        waiter = dequeue(channel.receivers)
+    return handed
+
+
+@inline
 def try_send(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64]) -> u32:
     """Under the channel's lock: OK, CLOSED, or WOULD_WAIT."""
     result = u32(WOULD_WAIT)
     if channel.closed != 0:
         result = u32(CLOSED)
-    else:
-        waiter = dequeue(channel.receivers)
-        while waiter is not None:
-            # Before it is woken: a fiber may go on at once. If somebody else has woken it, it will not look.
-            pass_words(waiter.words, words, channel.width)
-            state = fire(waiter.wait, waiter.number)
-            if state != IDLE:
-                deliver(worker, waiter.wait, state)
-                result = u32(OK)
-                break
-            waiter = dequeue(channel.receivers)
-        if result != OK and channel.count < channel.capacity:
-            pass_words(slot(channel, channel.count), words, channel.width)
-            channel.count += 1
-            result = u32(OK)
+    elif hand_over(worker, channel, words):
+        result = u32(OK)
+    elif channel.count < channel.capacity:
+        pass_words(slot(channel, channel.count), words, channel.width)
+        channel.count += 1
+        result = u32(OK)
     return result
 
 
@@ -154,7 +189,10 @@ def take_from_sender(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64]
 def try_receive(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64]) -> u32:
     """Under the channel's lock: OK with a value at `words`, CLOSED, or WOULD_WAIT."""
     result = u32(OK)
-    if channel.count != 0:
+    if unlikely(channel.returned is not None):
+        pass_words(words, channel.returned.words, channel.width)
+        free_returned(channel)
+    elif channel.count != 0:
         pass_words(words, slot(channel, 0), channel.width)
         channel.head += 1
         if channel.head >= channel.capacity:
@@ -166,6 +204,32 @@ def try_receive(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64]) -> 
     elif channel.senders.first is None or not take_from_sender(worker, channel, words):
         result = u32(CLOSED) if channel.closed != 0 else u32(WOULD_WAIT)
     return result
+
+
+@export
+def give_back(channel: ptr[Channel], words: ptr[u64]) -> bool:
+    """Undo a receive: the value is the next to be received, after those given back before. False without memory."""
+    given = True
+    lock(addressof(channel.guard))
+    if not hand_over(cast(ptr[Worker], 0), channel, words):
+        returned = cast(ptr[Returned], calloc(1, sizeof(Returned)))
+        given = returned is not None
+        if given:
+            pass_words(returned.words, words, channel.width)
+            place = addressof(channel.returned)
+            while place[0] is not None:
+                place = addressof(place[0].next)
+            place[0] = returned
+    unlock(addressof(channel.guard))
+    return given
+
+
+@export
+def forget_waiters(channel: ptr[Channel]) -> None:
+    """In a forked child: nobody waits."""
+    channel.guard = 0
+    fill(cast(ptr[u8], addressof(channel.senders)), 0, sizeof(Queue))
+    fill(cast(ptr[u8], addressof(channel.receivers)), 0, sizeof(Queue))
 
 
 @export
@@ -211,11 +275,12 @@ def wait_in(fiber: ptr[Fiber], channel: ptr[Channel], queue: ptr[Queue], words: 
     waiter.number = 0
     wait.deadline = deadline
     begin(wait, WAITING)
-    if fiber.cancelled != 0:
+    # Whoever has ended the wait before we do lets us go on, so we park even then.
+    if atomic_load(addressof(fiber.cancelled), "relaxed") != 0 and fire(wait, BY_CANCEL) != IDLE:
         unlock(addressof(channel.guard))
         abandon(fiber, CANCELLED)
     enqueue(queue, waiter)
-    if deadline != 0 and not add_timer(wait):
+    if deadline != 0 and not add_timer(wait) and fire(wait, BY_TIME) != IDLE:
         remove(queue, waiter)
         unlock(addressof(channel.guard))
         return NO_MEMORY

@@ -17,15 +17,21 @@ from greenbeat.native import (
     compare_exchange,
     fence,
     inline,
+    likely,
     native,
     ptr,
+    u8,
     u32,
     u64,
 )
-from greenbeat.runtime.pacemaker import begin_running, end_running
+from greenbeat.runtime.layout import Task
+from greenbeat.runtime.pacemaker import EVERYWHERE, begin_running, end_running, raise_pulse
+from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, syscall
 from greenbeat.runtime.tasks import Thread
 from greenbeat.tasks.layout import (
+    BY_CANCEL,
     CALLING,
+    DONE,
     PARKED,
     PREPARING,
     WAITING,
@@ -53,7 +59,7 @@ from greenbeat.tasks.pool import (
 )
 from greenbeat.tasks.stacks import release_fiber
 from greenbeat.tasks.switch import switch
-from greenbeat.tasks.waiting import dequeue, wake
+from greenbeat.tasks.waiting import dequeue, interrupt, wake
 
 
 @inline
@@ -92,6 +98,8 @@ def forget_children(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     fiber.children = None
     while child is not None:
         following = child.sibling
+        # Its handle is worth nothing to who uses our stack next.
+        child.parent = None
         drop_reference(worker, child)
         child = following
 
@@ -123,6 +131,19 @@ def wake_driver(driver: ptr[Worker]) -> None:
         wake_sleepers(addressof(driver.asleep))
 
 
+@native
+def cancel(fiber: ptr[Fiber]) -> None:
+    """Let a fiber end at its next poll, or now if it waits."""
+    atomic_store(addressof(fiber.cancelled), u32(1), "seq_cst")
+    if pool.barrier != 0:
+        syscall(MEMBARRIER, EXPEDITED, 0, 0)
+    atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+    atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
+    atomic_store(addressof(fiber.pulse), u32(1), "seq_cst")
+    raise_pulse(cast(ptr[Task], fiber.task))
+    interrupt(fiber.wait, BY_CANCEL)
+
+
 @native(attributes="noredzone", noinline=True)
 def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """Run a fiber until it has ended, parked or yielded."""
@@ -138,7 +159,8 @@ def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
         if action == CALLING:
             worker.call(fiber, worker.argument)
             continue
-        worker.current = None
+        # From now on it may go on elsewhere; see `interrupt`.
+        atomic_store(addressof(worker.current), cast(ptr[Fiber], 0), "release")
         if action == PARKED:
             held = worker.unlock
             if held is not None:
@@ -149,10 +171,11 @@ def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
                 return
             # It was woken already.
             continue
-        if action == YIELDED:
+        if action == DONE:
+            end_fiber(worker, fiber)
+        elif action == YIELDED:
             push_shared(fiber)
-            return
-        end_fiber(worker, fiber)
+        # What is paused goes on when a simulation wants it to.
         return
 
 
@@ -177,7 +200,8 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     end_running(thread)
     stand_up(worker)
     fall_asleep(worker)
-    if anything_ready() or pool.stopping != 0 or (root is not None and has_ended(root)):
+    stopping = atomic_load(addressof(pool.stopping), "acquire") != 0
+    if anything_ready() or (has_ended(root) if root is not None else stopping):
         take_from_sleepers(worker)
     else:
         sleep_while(addressof(worker.asleep), ASLEEP, 0)
@@ -194,6 +218,19 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     return result
 
 
+@native(noinline=True)
+def cancel_or_give(fiber: ptr[Fiber]) -> bool:
+    """The pool ends: what is found is cancelled, and True; what a thread of Python's waits for is left to that."""
+    driver = fiber.driver
+    if driver is None:
+        cancel(fiber)
+        return True
+    push_shared(fiber)
+    wake_driver(driver)
+    sched_yield()
+    return False
+
+
 @native
 def work(worker: ptr[Worker]) -> None:
     """The life of a worker of the pool. The GIL is not held."""
@@ -207,7 +244,8 @@ def work(worker: ptr[Worker]) -> None:
                 searching = False
                 stop_searching()
                 wake_one()
-            run_fiber(worker, fiber)
+            if likely(atomic_load(addressof(pool.stopping), "relaxed") == 0) or cancel_or_give(fiber):
+                run_fiber(worker, fiber)
             continue
         if searching:
             searching = False

@@ -10,7 +10,7 @@ held at once.
 
 from greenbeat.native import (
     addressof,
-    atomic_store,
+    atomic_load,
     cast,
     export,
     inline,
@@ -26,7 +26,7 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc, free
 from greenbeat.tasks.beat import abandon
-from greenbeat.tasks.channels import CLOSED, OK, Channel, try_receive, try_send
+from greenbeat.tasks.channels import CLOSED, OK, Channel, give_back, try_receive, try_send
 from greenbeat.tasks.layout import (
     BY_CANCEL,
     BY_CLOSE,
@@ -45,7 +45,7 @@ from greenbeat.tasks.layout import (
 from greenbeat.tasks.locks import lock, unlock
 from greenbeat.tasks.threads import sleep_thread
 from greenbeat.tasks.timers import add_timer, remove_timer
-from greenbeat.tasks.waiting import enqueue, fire, park, reason_of, remove
+from greenbeat.tasks.waiting import begin, enqueue, fire, park, reason_of, remove
 
 # What `select` gives besides a case's number: the case is in the low bits of CLOSED_CASE | number.
 CLOSED_CASE = 1 << 16
@@ -91,7 +91,7 @@ def is_possible(case: ptr[Case], wait: ptr[Wait]) -> bool:
         return True
     if case.sending != 0:
         return channel.count < channel.capacity or has_others(channel.receivers, wait)
-    return channel.count != 0 or has_others(channel.senders, wait)
+    return channel.count != 0 or channel.returned is not None or has_others(channel.senders, wait)
 
 
 @native
@@ -134,8 +134,7 @@ def enter_queues(
 ) -> u32:
     """Wait for all cases; PENDING, or the answer of one that could be done by now."""
     while True:
-        wait.signal = 0
-        atomic_store(addressof(wait.state), state, "relaxed")
+        begin(wait, state)
         for i in range(count):
             waiters[i].next = cast(ptr[Waiter], 0)
             waiters[i].previous = cast(ptr[Waiter], 0)
@@ -178,6 +177,13 @@ def conclude(wait: ptr[Wait], cases: ptr[Case], waiters: ptr[Waiter], count: u32
 
 
 @export
+def undo_case(cases: ptr[Case], found: u32) -> None:
+    """Nobody takes a select's answer: give back what it has received."""
+    if found < MOST_CASES and cases[found].sending == 0:
+        give_back(cases[found].channel, cases[found].words)
+
+
+@export
 def thread_select(cases: ptr[Case], count: u32, deadline: u64, may_wait: u32) -> u32:
     """Select in a thread of Python's; an answer, BY_TIME, or BY_CANCEL with an exception set."""
     nobody = cast(ptr[Worker], 0)
@@ -196,7 +202,7 @@ def thread_select(cases: ptr[Case], count: u32, deadline: u64, may_wait: u32) ->
     if found != PENDING:
         return found
     if not sleep_thread(wait):
-        conclude(wait, cases, waiters, count)
+        undo_case(cases, conclude(wait, cases, waiters, count))
         return BY_CANCEL
     return conclude(wait, cases, waiters, count)
 
@@ -213,9 +219,10 @@ def fiber_select(fiber: ptr[Fiber], cases: ptr[Case], count: u32, deadline: u64)
     found = enter_queues(fiber.worker, wait, cases, waiters, count, PREPARING)
     if found != PENDING:
         return found
-    if fiber.cancelled != 0:
+    if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         fire(wait, BY_CANCEL)
-    add_timer(wait)
+    if not add_timer(wait):
+        fire(wait, BY_TIME)
     park(fiber, cast(ptr[u32], 0))
     found = conclude(wait, cases, waiters, count)
     if found == BY_CANCEL:

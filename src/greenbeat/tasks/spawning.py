@@ -7,15 +7,15 @@ task that was joined already, whose stack serves somebody else by now, is told f
     │ generation  │ address / 64                    │ generation│
 """
 
-from greenbeat.native import addressof, cast, function, inline, native, ptr, stack, u32, u64, void
-from greenbeat.runtime.system import now
-from greenbeat.tasks.beat import abandon, cancel, fail_service, leave
+from greenbeat.native import addressof, atomic_load, cast, function, inline, native, ptr, stack, u32, u64, void
+from greenbeat.tasks.beat import abandon, fail_service, leave
 from greenbeat.tasks.channels import Channel, close_channel, drop_channel, fiber_receive, fiber_send, hold_channel
 from greenbeat.tasks.layout import (
     BAD_HANDLE,
     BY_CANCEL,
     CANCELLED,
     FINISHED,
+    IDLE,
     NO_ROOM,
     PREPARING,
     SPAWNED,
@@ -26,10 +26,11 @@ from greenbeat.tasks.layout import (
 )
 from greenbeat.tasks.locks import lock, unlock
 from greenbeat.tasks.pool import make_ready
-from greenbeat.tasks.scheduler import drop_reference, has_ended
+from greenbeat.tasks.scheduler import cancel, drop_reference, has_ended
 from greenbeat.tasks.stacks import new_fiber, services
 from greenbeat.tasks.timers import add_timer, remove_timer
-from greenbeat.tasks.waiting import begin, enqueue, park, reason_of, remove
+from greenbeat.tasks.virtual import clock
+from greenbeat.tasks.waiting import begin, enqueue, fire, park, reason_of, remove
 
 LOW_BITS = 6
 LOW = (1 << LOW_BITS) - 1
@@ -134,7 +135,8 @@ def await_other(fiber: ptr[Fiber], made: ptr[Fiber], may_end: bool) -> u32:
         unlock(addressof(made.guard))
         return 0
     begin(wait, WAITING)
-    if may_end and fiber.cancelled != 0:
+    # Whoever has ended the wait before we do lets us go on, so we park even then.
+    if may_end and atomic_load(addressof(fiber.cancelled), "relaxed") != 0 and fire(wait, BY_CANCEL) != IDLE:
         unlock(addressof(made.guard))
         return BY_CANCEL
     enqueue(made.joiners, waiter)
@@ -207,10 +209,10 @@ def close_service(fiber: ptr[Fiber], channel: ptr[void]) -> None:
 def sleep_service(fiber: ptr[Fiber], nanoseconds: u64) -> None:
     """Wait for a time."""
     wait = fiber.wait
+    wait.deadline = clock() + nanoseconds
     begin(wait, PREPARING)
-    if fiber.cancelled != 0:
+    if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         abandon(fiber, CANCELLED)
-    wait.deadline = now() + nanoseconds
     if not add_timer(wait):
         abandon(fiber, NO_ROOM)
     park(fiber, cast(ptr[u32], 0))

@@ -44,7 +44,8 @@ from greenbeat.tasks.layout import (
     Worker,
 )
 from greenbeat.tasks.locks import lock, unlock
-from greenbeat.tasks.switch import first_stack_pointer, switch
+from greenbeat.tasks.switch import FIRST_FRAME, first_stack_pointer, switch
+from greenbeat.tasks.virtual import virtual
 
 SLAB = 1 << 26
 # Below the hard floor: for functions that do not look, and for signal handlers.
@@ -134,6 +135,12 @@ def cut(depot: ptr[Depot], size_class: u32) -> ptr[Fiber]:
 
 
 @inline
+def has_begun(fiber: ptr[Fiber]) -> bool:
+    """Whether a fiber that does not run at the moment has run before."""
+    return fiber.stack_pointer != cast(ptr[u8], fiber.words) - FIRST_FRAME
+
+
+@inline
 def fork_end(fiber: ptr[Fiber]) -> ptr[u8]:
     """Where the records of forks end; they begin at the lowest address."""
     return fiber.stack + sizes[fiber.size_class] // 4
@@ -155,6 +162,8 @@ def first_floor(fiber: ptr[Fiber]) -> ptr[u8]:
 def refill(worker: ptr[Worker], size_class: u32) -> ptr[Fiber]:
     """A fiber from the depot, which a batch of others follows into the worker's cache; null when there is no memory."""
     depot = depots + size_class
+    if unlikely(virtual.failing != 0):
+        return cast(ptr[Fiber], 0)
     lock(addressof(depot.guard))
     fiber = depot.fibers
     if fiber is not None:
@@ -246,9 +255,13 @@ def overflow_to_depot(worker: ptr[Worker], size_class: u32) -> None:
 @inline
 def release_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """Put a fiber that nobody looks at any more into a worker's cache."""
+    assert fiber.joiners.first is None
+    assert fiber.unpromoted == fiber.stack
+    assert fiber.wait.timer == 0
     if unlikely(fiber.deepest < first_floor(fiber)):
         trim(fiber)
     fiber.generation += 1
+    fiber.references = 0
     size_class = fiber.size_class
     fiber.next = worker.free[size_class]
     worker.free[size_class] = fiber
@@ -275,7 +288,9 @@ def new_fiber(worker: ptr[Worker], size_class, entry, word_count, references) ->
     """A fiber that is ready to run `entry`, its words to be filled in; null when there is no memory."""
     fiber = take_fiber(worker, size_class)
     if fiber is not None:
-        words = cast(ptr[u8], fiber) - ((u64(word_count) * 8 + 15) & ~u64(15))
+        assert fiber.references == 0 and fiber.children is None and fiber.joiners.first is None and fiber.guard == 0
+        # At least two, which tell of a failure.
+        words = cast(ptr[u8], fiber) - (((u64(word_count) | 1) * 8 + 15) & ~u64(15))
         fiber.words = cast(ptr[u64], words)
         fiber.entry = entry
         fiber.status = FINISHED

@@ -42,6 +42,8 @@ else:
     # A function is entered by a call, which has pushed 8 bytes.
     ENTRY_OFFSET = 8
 
+# Bytes that the first switch to a stack takes from it.
+FIRST_FRAME = 16 + ENTRY_OFFSET
 OUTPUTS = ",".join(f"={{{place}}}" for place in PLACES)
 CONSTRAINTS = f"{OUTPUTS},0,1,2,{','.join(f'~{{{name}}}' for name in CLOBBERS)}"
 # The results of the instructions, of which only the first means something.
@@ -57,7 +59,7 @@ def switch(save: ptr[ptr[u8]], target: ptr[u8], fiber: ptr[Fiber]) -> ptr[Fiber]
 @inline
 def first_stack_pointer(top: ptr[u8], entry) -> ptr[u8]:
     """Make the stack that ends at `top`, aligned to 16, such that a switch to the result enters `entry`."""
-    saved = top - (16 + ENTRY_OFFSET)
+    saved = top - FIRST_FRAME
     store(saved, u64(0), SAVED_FRAME)
     store(saved, cast(u64, addressof(entry)), SAVED_ENTRY)
     if ENTRY_OFFSET != 0:

@@ -10,12 +10,14 @@ from greenbeat.native import (
     atomic_store,
     cast,
     export,
+    fill,
     function,
     inline,
     native,
     ptr,
     sizeof,
     stack,
+    u8,
     u32,
     u64,
     unlikely,
@@ -27,11 +29,12 @@ from greenbeat.runtime.pacemaker import begin_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import LINUX, now, pthread_sigmask
 from greenbeat.runtime.tasks import Thread, this_thread
-from greenbeat.tasks.beat import cancel, check_signals, give_up_gil, take_gil
+from greenbeat.tasks.beat import check_signals, give_up_gil, take_gil
 from greenbeat.tasks.channels import (
     OK,
     WOULD_WAIT,
     Channel,
+    give_back,
     outcome,
     try_receive,
     try_send,
@@ -64,9 +67,19 @@ from greenbeat.tasks.pool import (
     stop_searching,
     wake_one,
 )
-from greenbeat.tasks.scheduler import INTERRUPTED, SEARCHING, drop_reference, find, has_ended, rest, run_fiber, work
+from greenbeat.tasks.scheduler import (
+    INTERRUPTED,
+    SEARCHING,
+    cancel,
+    drop_reference,
+    find,
+    has_ended,
+    rest,
+    run_fiber,
+    work,
+)
 from greenbeat.tasks.spawning import prepare_services
-from greenbeat.tasks.stacks import depots, new_fiber
+from greenbeat.tasks.stacks import Depot, depots, new_fiber
 from greenbeat.tasks.timers import prepare_timers, timers
 from greenbeat.tasks.waiting import begin, enqueue, fire, reason_of, remove
 
@@ -154,7 +167,10 @@ def stop_pool(stopping: u32) -> None:
 
 @export
 def forget_pool() -> None:
-    """In a forked child: workers, fibers and waits of the parent's do not exist. Their stacks are not used again."""
+    """In a forked child: workers, fibers and waits of the parent's do not exist. Their stacks are not used again.
+
+    Whatever other threads were about to change may be half changed, so none of it is used.
+    """
     pool.guard = 0
     pool.first = None
     pool.last = None
@@ -165,11 +181,15 @@ def forget_pool() -> None:
     pool.seated = 0
     pool.stopping = 0
     pool.worker_count = 0
+    pool.barrier = 0
+    prepare_barrier()
     timers.guard = 0
     timers.count = 0
+    timers.capacity = 0
+    timers.entries = None
     next_alarm[0] = 0
     for i in range(u32(CLASSES)):
-        depots[i].guard = 0
+        fill(cast(ptr[u8], depots + i), 0, sizeof(Depot))
     thread = this_thread()
     if thread is not None:
         thread.worker = None
@@ -203,7 +223,9 @@ def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
             check_signals(worker)
             give_up_gil(worker)
     if searching:
+        # We were woken for something that somebody else has to find now.
         stop_searching()
+        wake_one()
 
 
 @native(noinline=True)
@@ -380,7 +402,9 @@ def thread_waits(channel: ptr[Channel], queue: ptr[Queue], words: ptr[u64], dead
     remove(queue, waiter)
     unlock(addressof(channel.guard))
     reason = reason_of(wait)
-    if not good and reason == BY_CANCEL:
+    if not good:
+        if outcome(reason) == OK and queue == addressof(channel.receivers):
+            give_back(channel, words)
         return RAISED
     return outcome(reason)
 

@@ -20,9 +20,10 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.pacemaker import alarm_hook, next_alarm, set_alarm
 from greenbeat.runtime.system import realloc
-from greenbeat.tasks.layout import BY_TIME, Wait, Worker
+from greenbeat.tasks.layout import BY_TIME, Wait
 from greenbeat.tasks.locks import lock, unlock
-from greenbeat.tasks.waiting import wake
+from greenbeat.tasks.virtual import virtual
+from greenbeat.tasks.waiting import interrupt
 
 
 @struct
@@ -109,7 +110,9 @@ def add_timer(wait: ptr[Wait]) -> bool:
     good = True
     if timers.count == timers.capacity:
         more = timers.capacity * 2 + 64
-        grown = cast(ptr[ptr[Wait]], realloc(cast(ptr[void], timers.entries), u64(more) * sizeof(u64)))
+        grown = cast(ptr[ptr[Wait]], 0)
+        if virtual.failing == 0:
+            grown = cast(ptr[ptr[Wait]], realloc(cast(ptr[void], timers.entries), u64(more) * sizeof(u64)))
         if grown is None:
             good = False
         else:
@@ -142,7 +145,7 @@ def fire_timers(time: u64) -> None:
         wait = timers.entries[0]
         take_out(0)
         # Under the lock, which the owner takes before it leaves: so the wait is still there.
-        wake(cast(ptr[Worker], 0), wait, BY_TIME)
+        interrupt(wait, BY_TIME)
     note_soonest()
     unlock(addressof(timers.guard))
 

@@ -24,8 +24,8 @@ from greenbeat.native import (
     u64,
 )
 from greenbeat.tasks.layout import FIRED, IDLE, PARKED, PREPARING, WAITING, Fiber, Queue, Wait, Waiter, Worker
-from greenbeat.tasks.locks import lock, unlock, wake_sleepers
-from greenbeat.tasks.pool import make_ready
+from greenbeat.tasks.locks import lock, sched_yield, unlock, wake_sleepers
+from greenbeat.tasks.pool import make_ready, publish
 from greenbeat.tasks.switch import switch
 
 STATE = 3
@@ -38,10 +38,11 @@ def write(file: i32, data: ptr[u8], size: u64) -> i64:
 
 @inline
 def begin(wait: ptr[Wait], state) -> None:
-    """Be somebody who waits."""
-    atomic_store(addressof(wait.state), u64(state), "relaxed")
+    """Be somebody who waits. Who looks whether it was cancelled after that sees it, or is woken."""
     if wait.fiber is None:
         wait.signal = 0
+    atomic_store(addressof(wait.state), u64(state), "release")
+    publish()
 
 
 @inline
@@ -75,16 +76,17 @@ def deliver_elsewhere(wait: ptr[Wait]) -> None:
         atomic_store(signal, u32(1), "release")
         wake_sleepers(signal)
         return
+    # All of it under the lock: the owner, who takes waits out under it, may free the bridge after the last one.
     lock(addressof(bridge.guard))
     first = bridge.done is None
     wait.next = bridge.done
     bridge.done = wait
-    unlock(addressof(bridge.guard))
     if first and bridge.file >= 0:
         write(bridge.file, "!", 1)
     elif first:
         atomic_store(addressof(bridge.signal), u32(1), "release")
         wake_sleepers(addressof(bridge.signal))
+    unlock(addressof(bridge.guard))
 
 
 @inline
@@ -103,6 +105,20 @@ def wake(worker: ptr[Worker], wait: ptr[Wait], reason: u32) -> bool:
     if state != IDLE:
         deliver(worker, wait, state)
     return state != IDLE
+
+
+@native(noinline=True)
+def interrupt(wait: ptr[Wait], reason: u32) -> None:
+    """End a wait for a cause of its own: by somebody without the lock that its owner may hold until it is parked."""
+    state = fire(wait, reason)
+    if state == IDLE:
+        return
+    fiber = wait.fiber
+    if fiber is not None and state == WAITING:
+        # Nobody else lets it go on, so it stays with this worker until it has left its stack.
+        while atomic_load(addressof(fiber.worker.current), "acquire") == fiber:
+            sched_yield()
+    deliver(cast(ptr[Worker], 0), wait, state)
 
 
 @native(noinline=True, attributes="noredzone")
