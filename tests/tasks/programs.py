@@ -12,6 +12,7 @@ from greenbeat.native import (
     atomic_update,
     cast,
     frame_address,
+    i64,
     load,
     native,
     ptr,
@@ -32,7 +33,7 @@ from greenbeat.tasks.virtual import clock
 CHANNELS = 6
 HANDLES = 4
 # What is wrong, in `World.problem`.
-WRONG_TREE, FAILED_TREE_FINISHED, WRONG_RECURSION, WRONG_CASE = 1, 2, 3, 4
+WRONG_TREE, FAILED_TREE_FINISHED, WRONG_RECURSION, WRONG_CASE, WRONG_LOOP = 1, 2, 3, 4, 5
 
 
 @struct
@@ -41,7 +42,7 @@ class World:
 
     channels: array[ptr[Channel], CHANNELS]
     # Bodies that may still be spawned; how many were, and how many of them began.
-    budget: u64
+    budget: i64
     spawned: u64
     begun: u64
     finished: u64
@@ -52,6 +53,7 @@ class World:
     received_sum: u64
     joined: u64
     trees: u64
+    loops: u64
     cancels: u64
     problem: u64
 
@@ -62,6 +64,7 @@ FAILING, CLOSING, SLEEPING, CANCELLING = 1, 2, 4, 8
 features = static(u32, name="test_features")
 # Fork trees alone, for tests of those.
 sites = static(array[ForkSite, 4], name="test_sites")
+loop_site = static(ForkSite, name="test_loop_site")
 
 
 @native
@@ -169,9 +172,70 @@ def reference(seed: u64, depth: u64, fails: ptr[u64]) -> u64:
     return mix(left, reference(subtree(seed, 1), depth - 1, fails))
 
 
+# ---------------------------------------------------------------- parallel loops
+
+FACTOR = 31
+
+
+@native
+def iteration(fiber: ptr[Fiber], top: ptr[u8], seed: u64) -> u64:
+    """What an iteration gives: a leaf, or a tree."""
+    if seed % 5 == 0:
+        return tree(fiber, top, seed, seed % 3)
+    return leaf(fiber, top, seed)
+
+
+@native
+def run_chunk(fiber: ptr[Fiber], top: ptr[u8], words: ptr[u64], first: i64, end: i64) -> None:
+    """Some iterations; the result is a polynomial of their values, which depends on their order, and their number."""
+    for i in range(first, end):
+        value = iteration(fiber, top, subtree(words[6], u64(i)))
+        words[4] = words[4] * FACTOR + value
+        words[5] += 1
+
+
+@native
+def combine(fiber: ptr[Fiber], top: ptr[u8], words: ptr[u64], later: ptr[u64]) -> None:
+    """Add the result of later iterations."""
+    for _ in range(later[1]):
+        words[4] *= FACTOR
+    words[4] += later[0]
+    words[5] += later[1]
+
+
+@native(noinline=True)
+def sweep(fiber: ptr[Fiber], seed: u64, number: u64) -> None:
+    """Run a loop, and compare."""
+    fails = stack(u64, 1)
+    fails[0] = 0
+    wanted: u64 = 0
+    for i in range(number):
+        inner = subtree(seed, i)
+        value = reference(inner, inner % 3, fails) if inner % 5 == 0 else reference(inner, 0, fails)
+        wanted = wanted * FACTOR + value
+    record = fiber.stack
+    words = cast(ptr[u64], record + 8)
+    store(record, loop_site)
+    for i in range(u64(6)):
+        words[i] = 0
+    words[1] = number
+    words[6] = seed
+    fiber.services.loop(fiber, record)
+    count(addressof(world.loops), 1)
+    if fails[0] != 0:
+        complain(FAILED_TREE_FINISHED)
+    elif words[4] != wanted or words[5] != number:
+        complain(WRONG_LOOP)
+
+
 @native
 def prepare_sites() -> None:
     """Records of several sizes."""
+    loop_site.arguments = 7
+    loop_site.words = 7
+    loop_site.results = 2
+    loop_site.chunk = run_chunk
+    loop_site.combine = combine
     for i in range(4):
         sites[i].thunk = tree_thunk
         sites[i].arguments = 2
@@ -249,9 +313,8 @@ def select_some(fiber: ptr[Fiber], state: ptr[u64]) -> None:
 @native
 def spawn_some(fiber: ptr[Fiber], state: ptr[u64], depth: u64, detached: u64) -> u64:
     """Spawn a body, if there is any left; its handle, or 0."""
-    if depth == 0 or world.budget == 0:
+    if depth == 0 or atomic_update("sub", addressof(world.budget), i64(1), "relaxed") <= 0:
         return 0
-    world.budget -= 1
     made = fiber.services.spawn(fiber, cast(ptr[void], addressof(body)), 2)
     made.words[0] = following(state, 1 << 40)
     made.words[1] = depth - 1
@@ -264,7 +327,7 @@ def act(fiber: ptr[Fiber], state: ptr[u64], depth: u64, handles: ptr[u64]) -> No
     """One operation of a body."""
     room = stack(u64, 1)
     place = handles + following(state, HANDLES)
-    match following(state, 24):
+    match following(state, 25):
         case 0 | 1 | 2:
             if place[0] != 0:
                 place = handles
@@ -308,6 +371,8 @@ def act(fiber: ptr[Fiber], state: ptr[u64], depth: u64, handles: ptr[u64]) -> No
             levels = following(state, 700)
             if dig(fiber, levels) != levels * (levels + 1) // 2:
                 complain(WRONG_RECURSION)
+        case 22:
+            sweep(fiber, following(state, 1 << 40), following(state, 40))
         case _:
             grow(fiber, following(state, 1 << 40), following(state, 6))
 

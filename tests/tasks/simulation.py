@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from greenbeat.forkjoin.promotion import most_promotions, prepare_forks, promotions, raise_again
-from greenbeat.native import addressof, array, build, cast, ctypes_of, fill, native, ptr, sizeof, static, struct, u8, u32, u64
+from greenbeat.native import addressof, array, build, cast, ctypes_of, fill, i64, native, ptr, sizeof, static, struct, u8, u32, u64
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.pacemaker import TICKING, state as pacemaker_state
 from greenbeat.tasks.channels import close_channel, drop_channel, new_channel
@@ -73,6 +73,7 @@ class Report:
     spawned: u64
     finished: u64
     trees: u64
+    loops: u64
     promotions: u64
     sent: u64
     joined: u64
@@ -283,7 +284,7 @@ def simulate(seed: u64, workers: u32, wanted: u32, faults: u32, report: ptr[Repo
     features[0] = wanted
     for i in range(u32(CHANNELS)):
         world.channels[i] = new_channel(1, u32(0) if i < 2 else i - 1)
-    world.budget = u64(10 + draw(50))
+    world.budget = i64(10 + draw(50))
     make_roots(1 + draw(ROOTS))
     run_all()
     virtual.failing = 0
@@ -298,6 +299,7 @@ def simulate(seed: u64, workers: u32, wanted: u32, faults: u32, report: ptr[Repo
     report.spawned = world.spawned
     report.finished = world.finished
     report.trees = world.trees
+    report.loops = world.loops
     report.promotions = promotions[0]
     report.sent = world.sent
     report.joined = world.joined

@@ -302,6 +302,9 @@ def loop_service(fiber: ptr[Fiber], record: ptr[u8]) -> None:
     run_iterations(fiber, record)
     if fiber.children is not None:
         join_parts(fiber, record)
+        # What combines results may have had a beat, which found nothing left of this loop.
+        if fiber.unpromoted > record:
+            fiber.unpromoted = record
 
 
 @native

@@ -1,0 +1,272 @@
+"""The same random programs on real threads: a scheduler of its own, with real workers, a real pacemaker, and no luck.
+
+The books are balanced as in the simulation: in the end every stack that was ever cut is in a cache again, and every value
+that was sent was received or is in a buffer.
+"""
+
+import ctypes
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from greenbeat.forkjoin.promotion import prepare_forks
+from greenbeat.native import addressof, build, cast, fill, i64, native, ptr, sizeof, u8, u32, u64, void
+from greenbeat.runtime.pacemaker import period
+from greenbeat.tasks.bridges import (
+    cancel_pending,
+    finish_pending,
+    new_bridge,
+    pend_channel,
+    pend_end,
+    sleep_at_bridge,
+    take_done,
+)
+from greenbeat.tasks.channels import close_channel, drop_channel, new_channel
+from greenbeat.tasks.layout import SPAWNED, STACK_SIZES, Fiber
+from greenbeat.tasks.pool import pool
+from greenbeat.tasks.selecting import thread_select
+from greenbeat.tasks.stacks import SLAB, depots, slabs_mapped
+from greenbeat.tasks.threads import (
+    cancel_task,
+    forget_pool,
+    forget_task,
+    join_task,
+    new_task,
+    prepare_tasks,
+    start_task,
+    stop_pool,
+    task_ended,
+    thread_receive,
+    thread_send,
+    work_in_pool,
+)
+from greenbeat.tasks.timers import timers
+from tests.tasks.programs import CHANNELS, World, body, features, note_received, note_sent, prepare_sites, world
+
+# A beat every so many nanoseconds: as often as the pacemaker's thread can.
+BEAT = 50_000
+
+
+@native
+def begin_world(wanted: u32, budget: i64) -> None:
+    """Books and channels for new programs."""
+    period[0] = BEAT
+    prepare_sites()
+    fill(cast(ptr[u8], world), 0, sizeof(World))
+    features[0] = wanted
+    world.budget = budget
+    for i in range(u32(CHANNELS)):
+        world.channels[i] = new_channel(1, u32(0) if i < 2 else i - 1)
+
+
+@native
+def channel_address(number: u32) -> u64:
+    """A channel of the world."""
+    return cast(u64, world.channels[number])
+
+
+@native
+def new_root(seed: u64, depth: u64) -> ptr[Fiber]:
+    """A body, held by the caller, to be started."""
+    fiber = new_task(cast(ptr[void], body_address()), 2)
+    fiber.words[0] = seed
+    fiber.words[1] = depth
+    world.spawned += 1
+    return fiber
+
+
+@native
+def body_address() -> u64:
+    """Where bodies begin."""
+    return cast(u64, addressof(body))
+
+
+@native
+def close_world() -> None:
+    """Close all channels."""
+    for i in range(CHANNELS):
+        close_channel(world.channels[i])
+
+
+@native
+def fibers_in_use() -> i64:
+    """Stacks that are in no cache, roughly while anything runs."""
+    fresh = u64(depots[SPAWNED].fresh_end - depots[SPAWNED].fresh) // STACK_SIZES[SPAWNED]
+    cut = slabs_mapped[0] * (SLAB // STACK_SIZES[SPAWNED]) - fresh
+    free = u64(depots[SPAWNED].count)
+    for i in range(pool.worker_count):
+        free += u64(pool.workers[i].free_count[SPAWNED])
+    return i64(cut - free)
+
+
+@native
+def counted_problem() -> u64:
+    """With everything at rest: whether what is counted is there."""
+    found: u64 = 0
+    for i in range(pool.worker_count):
+        fiber = pool.workers[i].free[SPAWNED]
+        while fiber is not None:
+            found += 1
+            fiber = fiber.next
+    fiber = depots[SPAWNED].fibers
+    while fiber is not None:
+        found += 1
+        fiber = fiber.next
+    fresh = u64(depots[SPAWNED].fresh_end - depots[SPAWNED].fresh) // STACK_SIZES[SPAWNED]
+    if slabs_mapped[0] * (SLAB // STACK_SIZES[SPAWNED]) - fresh != found:
+        return 1
+    return 2 if timers.count != 0 or pool.count != 0 else u64(0)
+
+
+@native
+def end_world() -> u64:
+    """With everything at rest: 0, or what is wrong."""
+    left: u64 = 0
+    left_sum: u64 = 0
+    problem = world.problem
+    for i in range(CHANNELS):
+        channel = world.channels[i]
+        if channel.senders.first is not None or channel.receivers.first is not None:
+            problem = 100
+        for at in range(channel.count):
+            position = channel.head + at
+            if position >= channel.capacity:
+                position -= channel.capacity
+            left += 1
+            left_sum += channel.buffer[position]
+        drop_channel(channel)
+    if world.sent != world.received + left or world.sent_sum != world.received_sum + left_sum:
+        problem = 101
+    counted = counted_problem()
+    return problem if counted == 0 else 200 + counted
+
+
+FUNCTIONS = [
+    begin_world,
+    channel_address,
+    new_root,
+    close_world,
+    end_world,
+    fibers_in_use,
+    note_received,
+    note_sent,
+    prepare_tasks,
+    prepare_forks,
+    work_in_pool,
+    stop_pool,
+    start_task,
+    forget_task,
+    cancel_task,
+    join_task,
+    task_ended,
+    thread_send,
+    thread_receive,
+    thread_select,
+    close_channel,
+    new_bridge,
+    pend_end,
+    pend_channel,
+    take_done,
+    cancel_pending,
+    finish_pending,
+    sleep_at_bridge,
+    forget_pool,
+]
+
+
+class Real:
+    """The compiled scheduler: its functions as attributes."""
+
+    def __init__(self) -> None:
+        library = build(FUNCTIONS)
+        for function in FUNCTIONS:
+            found = library.function(function)
+            setattr(self, function.symbol.rpartition(".")[2], found)
+        self.prepare_tasks()
+        self.prepare_forks()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+@cache
+def real() -> Real:
+    """The one of this process."""
+    return Real()
+
+
+@contextmanager
+def workers(count: int) -> Iterator[Real]:
+    """A pool of real threads."""
+    found = real()
+    found.stop_pool(0)
+    threads = [threading.Thread(target=found.work_in_pool, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield found
+    finally:
+        found.stop_pool(1)
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a worker does not end"
+
+
+class Visitor:
+    """A thread of Python's that takes part: sends, receives, selects, with deadlines."""
+
+    def __init__(self, lib: Real, seed: int) -> None:
+        self._lib, self._random, self._over = lib, random.Random(seed), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        self._over.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "a thread's wait does not end"
+
+    def _run(self) -> None:
+        lib, draw = self._lib, self._random
+        room = (ctypes.c_uint64 * 1)()
+        while not self._over.is_set():
+            channel = ctypes.cast(lib.channel_address(draw.randrange(CHANNELS)), ctypes.c_void_p)
+            deadline = time.monotonic_ns() + draw.randrange(300_000)
+            room[0] = draw.randrange(1000)
+            if draw.random() < 0.5:
+                if lib.thread_send(channel, room, deadline, 1) == 0:
+                    lib.note_sent(room[0])
+            elif lib.thread_receive(channel, room, deadline, 1) == 0:
+                lib.note_received(room[0])
+
+
+def run_world(lib: Real, seed: int, roots: int, wanted: int, *, cancelling: bool, visitors: int = 0) -> None:
+    """Run the random programs of a seed on the workers that there are; fails if the books are not balanced."""
+    draw = random.Random(seed)
+    lib.begin_world(wanted, 20 * roots)
+    made = [lib.new_root(draw.getrandbits(40), 3) for _ in range(roots)]
+    guests = [Visitor(lib, seed * 100 + i) for i in range(visitors)]
+    for root in made:
+        lib.start_task(root)
+    if cancelling:
+        for _ in range(roots):
+            lib.cancel_task(draw.choice(made))
+            time.sleep(draw.random() * 1e-4)
+    limit = time.monotonic() + 60
+    # Who waits for a partner that does not come is told so.
+    time.sleep(draw.random() * 2e-3)
+    for guest in guests:
+        guest.leave()
+    lib.close_world()
+    for root in made:
+        deadline = time.monotonic_ns() + 60_000_000_000
+        assert lib.join_task(root, deadline) == 0, f"seed {seed}: a root does not end"
+        lib.forget_task(root)
+    while lib.fibers_in_use() != 0:
+        assert time.monotonic() < limit, f"seed {seed}: {lib.fibers_in_use()} stacks are still in use"
+        time.sleep(1e-4)
+    problem = lib.end_world()
+    assert problem == 0, f"seed {seed}: problem {problem}"
