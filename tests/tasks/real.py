@@ -1,7 +1,7 @@
 """The same random programs on real threads: a scheduler of its own, with real workers, a real pacemaker, and no luck.
 
-The books are balanced as in the simulation: in the end every stack that was ever cut is in a cache again, and every value
-that was sent was received or is in a buffer.
+The books are balanced as in the simulation: in the end every stack that was ever cut is in a cache again, and every
+value that was sent was received or is in a buffer.
 """
 
 import ctypes
@@ -45,6 +45,7 @@ from greenbeat.tasks.threads import (
     work_in_pool,
 )
 from greenbeat.tasks.timers import timers
+from greenbeat.tasks.virtual import virtual
 from tests.tasks.programs import CHANNELS, World, body, features, note_received, note_sent, prepare_sites, world
 
 # A beat every so many nanoseconds: as often as the pacemaker's thread can.
@@ -52,8 +53,10 @@ BEAT = 50_000
 
 
 @native
-def begin_world(wanted: u32, budget: i64) -> None:
+def begin_world(wanted: u32, budget: i64, dawdling: u32) -> None:
     """Books and channels for new programs."""
+    virtual.random |= 1
+    virtual.dawdling = dawdling
     period[0] = BEAT
     prepare_sites()
     fill(cast(ptr[u8], world), 0, sizeof(World))
@@ -246,7 +249,7 @@ class Visitor:
 def run_world(lib: Real, seed: int, roots: int, wanted: int, *, cancelling: bool, visitors: int = 0) -> None:
     """Run the random programs of a seed on the workers that there are; fails if the books are not balanced."""
     draw = random.Random(seed)
-    lib.begin_world(wanted, 20 * roots)
+    lib.begin_world(wanted, 20 * roots, draw.choice((0, 5, 50, 500)))
     made = [lib.new_root(draw.getrandbits(40), 3) for _ in range(roots)]
     guests = [Visitor(lib, seed * 100 + i) for i in range(visitors)]
     for root in made:

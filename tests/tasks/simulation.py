@@ -11,7 +11,23 @@ from functools import cache
 from typing import Any
 
 from greenbeat.forkjoin.promotion import most_promotions, prepare_forks, promotions, raise_again
-from greenbeat.native import addressof, array, build, cast, ctypes_of, fill, i64, native, ptr, sizeof, static, struct, u8, u32, u64
+from greenbeat.native import (
+    addressof,
+    array,
+    build,
+    cast,
+    ctypes_of,
+    fill,
+    i64,
+    native,
+    ptr,
+    sizeof,
+    static,
+    struct,
+    u8,
+    u32,
+    u64,
+)
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.pacemaker import TICKING, state as pacemaker_state
 from greenbeat.tasks.channels import close_channel, drop_channel, new_channel
@@ -24,7 +40,7 @@ from greenbeat.tasks.spawning import prepare_services
 from greenbeat.tasks.stacks import SLAB, depots, new_fiber, slabs_mapped
 from greenbeat.tasks.timers import fire_timers, timers
 from greenbeat.tasks.virtual import draw, virtual
-from tests.tasks.programs import CHANNELS, body, features, World, body, features, mix, prepare_sites, world
+from tests.tasks.programs import CHANNELS, World, body, features, mix, prepare_sites, world
 
 MOST_SIMULATED = 8
 ROOTS = 6

@@ -129,7 +129,7 @@ def is_prefix(fiber: ptr[Fiber], top: ptr[u8]) -> bool:
         promoted = word & PROMOTED != 0
         site = cast(ptr[Fiber], word & ~u64(PROMOTED)).site if promoted else load(ptr[ForkSite], at)
         done = promoted or (cast(u64, site.thunk) == 0 and load(i64, at, 8) >= load(i64, at, 16))
-        if promoted and at >= fiber.unpromoted or not done and at < fiber.unpromoted:
+        if (promoted and at >= fiber.unpromoted) or (not done and at < fiber.unpromoted):
             return False
         at += record_size(site)
     return at == top and fiber.unpromoted <= top

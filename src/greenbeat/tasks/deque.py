@@ -20,6 +20,7 @@ from greenbeat.native import (
     ptr,
 )
 from greenbeat.tasks.layout import DEQUE_SIZE, Fiber, Worker
+from greenbeat.tasks.virtual import dawdle
 
 MASK = DEQUE_SIZE - 1
 
@@ -42,6 +43,7 @@ def pop(worker: ptr[Worker]) -> ptr[Fiber]:
         return cast(ptr[Fiber], 0)
     bottom = worker.bottom - 1
     atomic_store(addressof(worker.bottom), bottom, "relaxed")
+    assert dawdle()
     fence("seq_cst")
     top = atomic_load(addressof(worker.top), "relaxed")
     left = i64(bottom - top)
@@ -65,6 +67,7 @@ def steal(worker: ptr[Worker]) -> ptr[Fiber]:
     if i64(bottom - top) <= 0:
         return cast(ptr[Fiber], 0)
     fiber = atomic_load(addressof(worker.deque[top & MASK]), "relaxed")
+    assert dawdle()
     if compare_exchange(addressof(worker.top), top, top + 1, "seq_cst") != top:
         return cast(ptr[Fiber], 0)
     return fiber

@@ -33,6 +33,7 @@ from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, REGISTER, syscall
 from greenbeat.tasks import deque
 from greenbeat.tasks.layout import MOST_WORKERS, Fiber, Worker
 from greenbeat.tasks.locks import lock, unlock, wake_sleepers
+from greenbeat.tasks.virtual import dawdle
 
 # A worker looks at the shared queue before its own fibers once in this many.
 FAIRNESS = 61
@@ -128,6 +129,7 @@ def wake_sleeper() -> None:
         pool.sleeping -= 1
         atomic_update("add", addressof(pool.searching), u32(1), "relaxed")
     unlock(addressof(pool.guard))
+    assert dawdle()
     if worker is not None:
         atomic_store(addressof(worker.asleep), u32(TO_SEARCH), "release")
         wake_sleepers(addressof(worker.asleep))
@@ -136,6 +138,7 @@ def wake_sleeper() -> None:
 @inline
 def wake_one() -> None:
     """Something can be stolen: let a worker know that sleeps."""
+    assert dawdle()
     publish()
     if unlikely(atomic_load(addressof(pool.sleeping), "relaxed") != 0):
         wake_sleeper()
@@ -283,6 +286,7 @@ def fall_asleep(worker: ptr[Worker]) -> None:
     pool.sleepers = worker
     atomic_store(addressof(pool.sleeping), pool.sleeping + 1, "relaxed")
     unlock(addressof(pool.guard))
+    assert dawdle()
     if pool.barrier != 0:
         syscall(MEMBARRIER, EXPEDITED, 0, 0)
     else:
@@ -310,6 +314,7 @@ def take_from_sleepers(worker: ptr[Worker]) -> bool:
 @native
 def stop_searching() -> None:
     """One worker less looks for something to do."""
+    assert dawdle()
     atomic_update("sub", addressof(pool.searching), u32(1), "seq_cst")
 
 

@@ -59,6 +59,7 @@ from greenbeat.tasks.pool import (
 )
 from greenbeat.tasks.stacks import release_fiber
 from greenbeat.tasks.switch import switch
+from greenbeat.tasks.virtual import dawdle
 from greenbeat.tasks.waiting import dequeue, interrupt, wake
 
 
@@ -71,6 +72,7 @@ def has_ended(fiber: ptr[Fiber]) -> bool:
 @native
 def drop_reference(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """One who looks at a fiber less; the last one gives it back."""
+    assert dawdle()
     if (
         atomic_load(addressof(fiber.references), "acquire") == 1
         or atomic_update("sub", addressof(fiber.references), u32(1), "acq_rel") == 1
@@ -81,6 +83,7 @@ def drop_reference(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
 @native(noinline=True)
 def tell_end(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """Wake who waits for a fiber's end."""
+    assert dawdle()
     lock(addressof(fiber.guard))
     atomic_store(addressof(fiber.ended), u32(1), "seq_cst")
     waiter = dequeue(fiber.joiners)
@@ -115,6 +118,7 @@ def end_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     if driver is not None:
         # The driver gives it back, perhaps as soon as it sees this.
         atomic_store(addressof(fiber.ended), u32(1), "release")
+        assert dawdle()
         if driver != worker:
             wake_driver(driver)
         return
@@ -135,6 +139,7 @@ def wake_driver(driver: ptr[Worker]) -> None:
 def cancel(fiber: ptr[Fiber]) -> None:
     """Let a fiber end at its next poll, or now if it waits."""
     atomic_store(addressof(fiber.cancelled), u32(1), "seq_cst")
+    assert dawdle()
     if pool.barrier != 0:
         syscall(MEMBARRIER, EXPEDITED, 0, 0)
     atomic_store(addressof(fiber.floor), cast(ptr[u8], EVERYWHERE), "relaxed")
@@ -161,6 +166,7 @@ def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
             continue
         # From now on it may go on elsewhere; see `interrupt`.
         atomic_store(addressof(worker.current), cast(ptr[Fiber], 0), "release")
+        assert dawdle()
         if action == PARKED:
             held = worker.unlock
             if held is not None:
@@ -204,6 +210,7 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     if anything_ready() or (has_ended(root) if root is not None else stopping):
         take_from_sleepers(worker)
     else:
+        assert dawdle()
         sleep_while(addressof(worker.asleep), ASLEEP, 0)
         if atomic_load(addressof(worker.asleep), "acquire") == ASLEEP and take_from_sleepers(worker):
             result = u32(INTERRUPTED)

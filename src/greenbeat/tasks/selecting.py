@@ -45,6 +45,7 @@ from greenbeat.tasks.layout import (
 from greenbeat.tasks.locks import lock, unlock
 from greenbeat.tasks.threads import sleep_thread
 from greenbeat.tasks.timers import add_timer, remove_timer
+from greenbeat.tasks.virtual import dawdle
 from greenbeat.tasks.waiting import begin, enqueue, fire, park, reason_of, remove
 
 # What `select` gives besides a case's number: the case is in the low bits of CLOSED_CASE | number.
@@ -146,6 +147,7 @@ def enter_queues(
             waiter.wait = wait
             waiter.words = case.words
             waiter.number = i
+            assert dawdle()
             lock(addressof(channel.guard))
             if is_possible(case, wait):
                 claimed = fire(wait, i) != IDLE

@@ -81,6 +81,7 @@ from greenbeat.tasks.scheduler import (
 from greenbeat.tasks.spawning import prepare_services
 from greenbeat.tasks.stacks import Depot, depots, new_fiber
 from greenbeat.tasks.timers import prepare_timers, timers
+from greenbeat.tasks.virtual import dawdle
 from greenbeat.tasks.waiting import begin, enqueue, fire, reason_of, remove
 
 # What an instruction raises must not be blocked: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
@@ -339,6 +340,7 @@ def sleep_on(signal: ptr[u32], deadline: u64) -> bool:
 def sleep_thread(wait: ptr[Wait]) -> bool:
     """Sleep until a wait is over, by its deadline at the latest; False with an exception set, which ended it."""
     good = sleep_on(addressof(wait.signal), wait.deadline)
+    assert dawdle()
     if atomic_load(addressof(wait.signal), "acquire") == 0:
         reason = u32(BY_TIME) if good else u32(BY_CANCEL)
         if fire(wait, reason) == IDLE:

@@ -22,7 +22,7 @@ from greenbeat.runtime.pacemaker import alarm_hook, next_alarm, set_alarm
 from greenbeat.runtime.system import realloc
 from greenbeat.tasks.layout import BY_TIME, Wait
 from greenbeat.tasks.locks import lock, unlock
-from greenbeat.tasks.virtual import virtual
+from greenbeat.tasks.virtual import dawdle, virtual
 from greenbeat.tasks.waiting import interrupt
 
 
@@ -145,6 +145,7 @@ def fire_timers(time: u64) -> None:
         wait = timers.entries[0]
         take_out(0)
         # Under the lock, which the owner takes before it leaves: so the wait is still there.
+        assert dawdle()
         interrupt(wait, BY_TIME)
     note_soonest()
     unlock(addressof(timers.guard))

@@ -3,10 +3,12 @@
 While `virtual.on` is set, a fiber that looks at its pulse is paused, for the simulation to let others go on; it then
 has a beat once in `period` times. Clocks stand still until the simulation moves `virtual.time`. The fast paths know
 nothing of it: the simulation raises the pulse before it lets a fiber go on, and the fiber after it has looked at it.
+
+Real threads are hard to catch at the wrong moment: `assert dawdle()` marks the moments, and makes them longer.
 """
 
 from greenbeat.native import native, static, struct, u32, u64
-from greenbeat.runtime.system import now
+from greenbeat.runtime.system import now, usleep
 
 
 @struct
@@ -19,6 +21,8 @@ class Virtual:
     time: u64
     # Whether there is no memory for new stacks and timers.
     failing: u32
+    # In the checked build, threads dawdle where it matters, once in so many times; 0: never.
+    dawdling: u32
 
 
 virtual = static(Virtual, name="virtual")
@@ -39,3 +43,11 @@ def draw(limit: u32) -> u32:
 def clock() -> u64:
     """Nanoseconds of the monotonic clock, or of the simulation's."""
     return virtual.time if virtual.on != 0 else now()
+
+
+@native(noinline=True)
+def dawdle() -> bool:
+    """Let other threads overtake this one now and then, where that must do no harm. True, for assertions."""
+    if virtual.dawdling != 0 and draw(virtual.dawdling) == 0:
+        usleep(draw(60))
+    return True

@@ -27,6 +27,7 @@ from greenbeat.tasks.layout import FIRED, IDLE, PARKED, PREPARING, WAITING, Fibe
 from greenbeat.tasks.locks import lock, sched_yield, unlock, wake_sleepers
 from greenbeat.tasks.pool import make_ready, publish
 from greenbeat.tasks.switch import switch
+from greenbeat.tasks.virtual import dawdle
 
 STATE = 3
 
@@ -59,6 +60,7 @@ def fire(wait: ptr[Wait], reason: u32) -> u64:
         state = atomic_load(addressof(wait.state), "relaxed")
         if state != WAITING and state != PREPARING:
             break
+        assert dawdle()
         if compare_exchange(addressof(wait.state), state, u64(FIRED) | u64(reason) << 2, "acq_rel") == state:
             result = state
             break
@@ -80,6 +82,7 @@ def deliver_elsewhere(wait: ptr[Wait]) -> None:
     lock(addressof(bridge.guard))
     first = bridge.done is None
     wait.next = bridge.done
+    assert dawdle()
     bridge.done = wait
     if first and bridge.file >= 0:
         write(bridge.file, "!", 1)
@@ -92,6 +95,7 @@ def deliver_elsewhere(wait: ptr[Wait]) -> None:
 @inline
 def deliver(worker: ptr[Worker], wait: ptr[Wait], state: u64) -> None:
     """Wake the owner of a wait that we have fired, given what `fire` returned."""
+    assert dawdle()
     if wait.fiber is None:
         deliver_elsewhere(wait)
     elif state == WAITING:
@@ -128,6 +132,7 @@ def park(fiber: ptr[Fiber], held: ptr[u32]) -> None:
     Without a lock, the wait was begun as PREPARING.
     """
     worker = fiber.worker
+    assert dawdle()
     worker.action = PARKED
     worker.unlock = held
     switch(addressof(fiber.stack_pointer), worker.scheduler, fiber)
