@@ -27,7 +27,7 @@ from greenbeat.tasks.bridges import (
 )
 from greenbeat.tasks.channels import close_channel, drop_channel, new_channel
 from greenbeat.tasks.layout import SPAWNED, STACK_SIZES, Fiber
-from greenbeat.tasks.pool import pool
+from greenbeat.tasks.pool import pool, set_seats
 from greenbeat.tasks.selecting import thread_select
 from greenbeat.tasks.stacks import SLAB, depots, slabs_mapped
 from greenbeat.tasks.threads import (
@@ -161,6 +161,7 @@ FUNCTIONS = [
     prepare_forks,
     work_in_pool,
     stop_pool,
+    set_seats,
     start_task,
     forget_task,
     cancel_task,
@@ -203,10 +204,11 @@ def real() -> Real:
 
 
 @contextmanager
-def workers(count: int) -> Iterator[Real]:
-    """A pool of real threads."""
+def workers(count: int, seats: int | None = None) -> Iterator[Real]:
+    """A pool of real threads, of which so many may steal."""
     found = real()
     found.stop_pool(0)
+    found.set_seats(count if seats is None else seats)
     threads = [threading.Thread(target=found.work_in_pool, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
