@@ -23,7 +23,6 @@ from greenbeat.native import (
 from greenbeat.runtime.hooks import take_exception
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import now
-from greenbeat.tasks import deque
 from greenbeat.tasks.layout import (
     CALLING,
     CANCELLED,
@@ -35,7 +34,7 @@ from greenbeat.tasks.layout import (
     Fiber,
     Worker,
 )
-from greenbeat.tasks.pool import pool, share_following, share_tasks, sit_down
+from greenbeat.tasks.pool import FAIRNESS, pool, share_following, share_tasks, sit_down
 from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
@@ -109,7 +108,6 @@ def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     worker = fiber.worker
     time = now()
     sit_down(worker)
-    share_tasks(worker)
     if worker.python is None or time - worker.looked >= SIGNAL_PERIOD:
         worker.looked = time
         take_gil(worker)
@@ -131,6 +129,7 @@ def beat(fiber: ptr[Fiber]) -> None:
     if atomic_load(addressof(pool.stopping), "relaxed") != 0 and worker.root is None and fiber.driver is None:
         abandon(fiber, CANCELLED)
     share_following(worker)
+    share_tasks(worker)
     root = worker.root
     if root is not None:
         if fiber != root and has_ended(root):
@@ -142,7 +141,10 @@ def beat(fiber: ptr[Fiber]) -> None:
         if fiber == root:
             return
     stopping = root is None and atomic_load(addressof(pool.stopping), "relaxed") != 0
-    if stopping or atomic_load(addressof(pool.count), "relaxed") != 0 or deque.has_fibers(worker):
+    if stopping or atomic_load(addressof(pool.count), "relaxed") != 0:
+        # What is shared goes first, not a branch of this fiber: each branch that has begun needs a stack until it ends,
+        # so one begins only when nothing else is left to do.
+        worker.ticks = FAIRNESS
         leave(fiber, YIELDED)
 
 

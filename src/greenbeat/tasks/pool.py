@@ -33,6 +33,7 @@ from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, REGISTER, syscall
 from greenbeat.tasks import deque
 from greenbeat.tasks.layout import MOST_WORKERS, Fiber, Worker
 from greenbeat.tasks.locks import lock, unlock, wake_sleepers
+from greenbeat.tasks.stacks import has_begun
 from greenbeat.tasks.virtual import dawdle
 
 # A worker looks at the shared queue before its own fibers once in this many.
@@ -208,16 +209,17 @@ def share_following(worker: ptr[Worker]) -> None:
 
 @native
 def share_tasks(worker: ptr[Worker]) -> None:
-    """At a beat of a driver, which may never get to its deque: tasks go to the shared queue, the oldest first.
+    """At a beat: tasks go to the shared queue, the oldest first, since their worker may not get to them for long.
 
-    Branches stay: they are for those who have a seat.
+    Branches stay: they are for those who have a seat. But those that have begun go too: what they have forked is ended
+    by them if they were cancelled, and their stacks are in use for as long as they wait here.
     """
     count = worker.bottom - atomic_load(addressof(worker.top), "relaxed")
     for _ in range(count):
         fiber = deque.steal(worker)
         if fiber is None:
             return
-        if fiber.site is not None:
+        if fiber.site is not None and fiber.cancelled == 0 and not has_begun(fiber):
             deque.push(worker, fiber)
         else:
             push_shared(fiber)
