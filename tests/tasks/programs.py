@@ -197,6 +197,7 @@ def run_chunk(fiber: ptr[Fiber], top: ptr[u8], words: ptr[u64], first: i64, end:
 @native
 def combine(fiber: ptr[Fiber], top: ptr[u8], words: ptr[u64], later: ptr[u64]) -> None:
     """Add the result of later iterations."""
+    look(fiber, top)
     for _ in range(later[1]):
         words[4] *= FACTOR
     words[4] += later[0]

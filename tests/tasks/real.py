@@ -100,7 +100,7 @@ def fibers_in_use() -> i64:
     """Stacks that are in no cache, roughly while anything runs."""
     fresh = u64(depots[SPAWNED].fresh_end - depots[SPAWNED].fresh) // STACK_SIZES[SPAWNED]
     cut = slabs_mapped[0] * (SLAB // STACK_SIZES[SPAWNED]) - fresh
-    free = u64(depots[SPAWNED].count)
+    free = u64(depots[SPAWNED].count + depots[SPAWNED].bare_count)
     for i in range(pool.worker_count):
         free += u64(pool.workers[i].free_count[SPAWNED])
     return i64(cut - free)
@@ -109,7 +109,7 @@ def fibers_in_use() -> i64:
 @native
 def counted_problem() -> u64:
     """With everything at rest: whether what is counted is there."""
-    found: u64 = 0
+    found = u64(depots[SPAWNED].bare_count)
     for i in range(pool.worker_count):
         fiber = pool.workers[i].free[SPAWNED]
         while fiber is not None:

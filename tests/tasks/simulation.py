@@ -232,7 +232,7 @@ def run_all() -> None:
 @native
 def free_fibers() -> u64:
     """Fibers that are in a cache or the depot."""
-    found: u64 = 0
+    found = u64(depots[SPAWNED].bare_count)
     for i in range(MOST_SIMULATED):
         fiber = simulation.workers[i].free[SPAWNED]
         while fiber is not None:

@@ -302,9 +302,6 @@ def loop_service(fiber: ptr[Fiber], record: ptr[u8]) -> None:
     run_iterations(fiber, record)
     if fiber.children is not None:
         join_parts(fiber, record)
-        # What combines results may have had a beat, which found nothing left of this loop.
-        if fiber.unpromoted > record:
-            fiber.unpromoted = record
 
 
 @native
@@ -358,6 +355,9 @@ def join_parts(fiber: ptr[Fiber], record: ptr[u8]) -> None:
                     fail_as(fiber, child)
                 if site.results != 0:
                     combine(fiber, record + record_size(site), words, child.words)
+                    # A beat may have come meanwhile, and found nothing left of this loop.
+                    if fiber.unpromoted > record:
+                        fiber.unpromoted = record
                 let_go(fiber, child)
             child = fiber.children
         else:
