@@ -64,6 +64,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "prepare_tasks": (None,),
     "prepare_forks": (None,),
     "beat_faster": (None,),
+    "set_fork_policy": (None, _half, _half),
+    "promotion_count": (_word,),
     "work_in_pool": (ctypes.c_bool,),
     "stop_pool": (None, _half),
     "set_seats": (None, _half),

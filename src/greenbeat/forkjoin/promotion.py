@@ -57,6 +57,10 @@ PROMOTED = 1
 # A chunk of a loop's iterations is to take so many nanoseconds.
 SHORT_CHUNK, LONG_CHUNK = 20_000, 100_000
 
+# For comparisons: how many tokens a beat gives, and whether those that are left are spent by the next forks.
+tokens_per_beat = static(u32, name="tokens_per_beat")
+eager = static(u32, name="eager")
+
 # For tests and traces: promotions, beats that found a fiber, the most promotions between two beats of one fiber.
 promotions = static(u64, name="promotions")
 token_beats = static(u64, name="token_beats")
@@ -75,7 +79,7 @@ def give_tokens(fiber: ptr[Fiber], child: ptr[Fiber]) -> None:
     fiber.tokens -= 1
     child.tokens = fiber.tokens // 2
     fiber.tokens -= child.tokens
-    if child.tokens != 0:
+    if child.tokens != 0 and eager[0] != 0:
         child.fork_floor = cast(ptr[u8], EVERYWHERE)
     child.deadline = fiber.deadline
     fiber.promotions += 1
@@ -149,8 +153,8 @@ def spend(fiber: ptr[Fiber], top: ptr[u8]) -> None:
             good = split(fiber, record)
         else:
             fiber.unpromoted = record + record_size(site)
-    assert is_prefix(fiber, top) and fiber.promotions <= MOST_PROMOTIONS
-    if good and fiber.tokens != 0:
+    assert is_prefix(fiber, top) and (fiber.promotions <= MOST_PROMOTIONS or tokens_per_beat[0] != TOKENS)
+    if good and fiber.tokens != 0 and eager[0] != 0:
         atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
 
 
@@ -161,7 +165,7 @@ def beat_with_forks(fiber: ptr[Fiber], top: ptr[u8]) -> None:
         most_promotions[0] = fiber.promotions
     fiber.promotions = 0
     atomic_update("add", token_beats, u64(1), "relaxed")
-    fiber.tokens = TOKENS
+    fiber.tokens = tokens_per_beat[0]
     beat(fiber)
 
 
@@ -323,7 +327,7 @@ def run_iterations(fiber: ptr[Fiber], record: ptr[u8]) -> None:
             poll_service(fiber, top)
             before = clock()
         else:
-            if fiber.tokens != 0:
+            if fiber.tokens != 0 and eager[0] != 0:
                 spend(fiber, top)
             time = clock()
             if time - before < SHORT_CHUNK:
@@ -394,8 +398,22 @@ def run_part(fiber: ptr[Fiber]) -> None:
 
 
 @export
+def set_fork_policy(tokens: u32, spend_early: u32) -> None:
+    """Let a beat give so many tokens, and forks spend those that are left, or not."""
+    tokens_per_beat[0] = tokens
+    eager[0] = spend_early
+
+
+@export
+def promotion_count() -> u64:
+    """How many promotions there were."""
+    return promotions[0]
+
+
+@export
 def prepare_forks() -> None:
     """Fill in the services of forks."""
+    set_fork_policy(u32(TOKENS), u32(1))
     services.poll = poll_service
     services.overflow = overflow_service
     services.fork = overflow_service

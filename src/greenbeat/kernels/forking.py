@@ -248,7 +248,7 @@ def parallel_loop(emitter: Any, node: ast.For, call: ast.Call) -> None:
     tree = ast.FunctionDef(emitter.kernel.code.co_name, no_arguments(), [], [], None)
     own = stored_names(placed(ast.Module([node], []), node))
     found, added = captured(emitter, node.body, own)
-    if target.id in emitter.scope.names:
+    if target.id in emitter.scope.names and target.id != "_":
         emitter.error(f"{target.id} is the kernel's already: count the prange by another name", target)
     variables = {name: value for name, value in found.items() if not is_known(value)}
     sums = {name: emitter.lookup(name) for name in added}
