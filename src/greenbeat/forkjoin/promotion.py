@@ -52,6 +52,8 @@ from greenbeat.tasks.virtual import clock, draw, virtual
 TOKENS = 30
 # How often a beat's tokens can be spent, when each time half of the rest goes to the child.
 MOST_PROMOTIONS = 5
+# Records that the checked build looks at, each time.
+MOST_LOOKED_AT = 1000
 # A promoted record holds its child's address with this bit.
 PROMOTED = 1
 # A chunk of a loop's iterations is to take so many nanoseconds.
@@ -126,9 +128,14 @@ def split(fiber: ptr[Fiber], record: ptr[u8]) -> bool:
 
 @native
 def is_prefix(fiber: ptr[Fiber], top: ptr[u8]) -> bool:
-    """Whether the records below `unpromoted` are promoted, or of loops that have nothing left, and the others not."""
+    """Whether the records below `unpromoted` are promoted, or of loops that have nothing left, and the others not.
+
+    Only so many are looked at: a deep recursion asks often.
+    """
     at = fiber.stack
-    while at < top:
+    looked = 0
+    while at < top and looked < MOST_LOOKED_AT:
+        looked += 1
         word = load(u64, at)
         promoted = word & PROMOTED != 0
         site = cast(ptr[Fiber], word & ~u64(PROMOTED)).site if promoted else load(ptr[ForkSite], at)
@@ -136,7 +143,7 @@ def is_prefix(fiber: ptr[Fiber], top: ptr[u8]) -> bool:
         if (promoted and at >= fiber.unpromoted) or (not done and at < fiber.unpromoted):
             return False
         at += record_size(site)
-    return at == top and fiber.unpromoted <= top
+    return (at == top or looked == MOST_LOOKED_AT) and fiber.unpromoted <= top
 
 
 @native
