@@ -25,6 +25,7 @@ MODULES = [
     "greenbeat.runtime.wordcalls",
     "greenbeat.runtime.resumable",
     "greenbeat.runtime.frames",
+    "greenbeat.runtime.samples",
     "greenbeat.tasks.threads",
     "greenbeat.tasks.bridges",
     "greenbeat.tasks.selecting",

@@ -47,6 +47,7 @@ from greenbeat.tasks.pool import push_local
 from greenbeat.tasks.scheduler import cancel, drop_reference, has_ended
 from greenbeat.tasks.spawning import adopt, await_end, await_other, fail_as, let_go
 from greenbeat.tasks.stacks import has_begun, new_fiber, services
+from greenbeat.tasks.tracing import JOIN, PROMOTE, UNFORK, trace
 from greenbeat.tasks.virtual import clock, draw, virtual
 
 TOKENS = 30
@@ -86,6 +87,7 @@ def give_tokens(fiber: ptr[Fiber], child: ptr[Fiber]) -> None:
     child.deadline = fiber.deadline
     fiber.promotions += 1
     atomic_update("add", promotions, u64(1), "relaxed")
+    trace(fiber.worker, PROMOTE, child.tokens, fiber, child)
     push_local(fiber.worker, child)
 
 
@@ -226,6 +228,7 @@ def join_fork_service(fiber: ptr[Fiber], record: ptr[u8]) -> ptr[u64]:
     if child.status != FINISHED:
         fail_as(fiber, child)
     fiber.unpromoted = record
+    trace(fiber.worker, JOIN, 0, fiber, child)
     for i in range(child.site.words):
         words[i] = child.words[i]
     drop_reference(fiber.worker, child)
@@ -252,6 +255,7 @@ def await_branch(fiber: ptr[Fiber], child: ptr[Fiber]) -> bool:
 @native
 def release_unstarted(fiber: ptr[Fiber], child: ptr[Fiber]) -> None:
     """Give a fiber back that has not begun: both of its references are ours."""
+    trace(fiber.worker, UNFORK, 0, fiber, child)
     child.references = 1
     drop_reference(fiber.worker, child)
 
@@ -364,6 +368,7 @@ def join_parts(fiber: ptr[Fiber], record: ptr[u8]) -> None:
             else:
                 if child.status != FINISHED:
                     fail_as(fiber, child)
+                trace(fiber.worker, JOIN, 0, fiber, child)
                 if site.results != 0:
                     combine(fiber, record + record_size(site), words, child.words)
                     # A beat may have come meanwhile, and found nothing left of this loop.
@@ -378,6 +383,7 @@ def join_parts(fiber: ptr[Fiber], record: ptr[u8]) -> None:
 @native
 def let_go_unstarted(fiber: ptr[Fiber], child: ptr[Fiber]) -> None:
     """Forget a part that has not begun."""
+    trace(fiber.worker, UNFORK, 0, fiber, child)
     child.references = 1
     let_go(fiber, child)
 

@@ -47,6 +47,7 @@ from greenbeat.runtime.system import (
 )
 from greenbeat.runtime.tasks import Thread, threads
 from greenbeat.tasks.locks import sleep_while, wake_sleepers
+from greenbeat.tasks.sampling import profiling
 
 # Nanoseconds between two beats, at first and where branches are forked.
 PERIOD = 5_000_000
@@ -88,7 +89,7 @@ def tick() -> bool:
         running = atomic_load(addressof(thread.running), "relaxed") != 0
         if not running:
             thread.spared = 0
-        elif calls != thread.seen and thread.spared < SPARED:
+        elif calls != thread.seen and thread.spared < SPARED and profiling[0] == 0:
             thread.spared += 1
         else:
             thread.spared = 0

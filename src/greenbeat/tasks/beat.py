@@ -18,6 +18,7 @@ from greenbeat.native import (
     u8,
     u32,
     u64,
+    unlikely,
     void,
 )
 from greenbeat.runtime.hooks import take_exception
@@ -35,9 +36,11 @@ from greenbeat.tasks.layout import (
     Worker,
 )
 from greenbeat.tasks.pool import FAIRNESS, pool, share_following, share_tasks, sit_down
+from greenbeat.tasks.sampling import profiling, sample_fiber
 from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
+from greenbeat.tasks.tracing import BEAT, no_fiber, trace
 from greenbeat.tasks.virtual import clock
 
 # A driver without the GIL takes it this often to look for signals, in nanoseconds.
@@ -119,6 +122,9 @@ def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 def beat(fiber: ptr[Fiber]) -> None:
     """A beat has come while a fiber ran."""
     worker = fiber.worker
+    trace(worker, BEAT, 0, fiber, no_fiber())
+    if unlikely(profiling[0] != 0):
+        sample_fiber(fiber)
     atomic_store(addressof(fiber.pulse), u32(0), "relaxed")
     atomic_store(addressof(fiber.floor), fiber.deepest, "relaxed")
     atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")

@@ -245,6 +245,8 @@ class Worker:
     python: ptr[void]
     looked: u64
     exception: ptr[void]
+    # Where its events are written, see `tracing.py`.
+    trace: ptr[void]
     # Other workers steal at `top`; the owner pushes and pops at `bottom`.
     before: array[u64, 8]
     top: u64

@@ -34,6 +34,7 @@ from greenbeat.tasks import deque
 from greenbeat.tasks.layout import MOST_WORKERS, Fiber, Worker
 from greenbeat.tasks.locks import lock, unlock, wake_sleepers
 from greenbeat.tasks.stacks import has_begun
+from greenbeat.tasks.tracing import STEAL, no_fiber, trace
 from greenbeat.tasks.virtual import dawdle
 
 # A worker looks at the shared queue before its own fibers once in this many.
@@ -241,6 +242,7 @@ def steal_from_others(worker: ptr[Worker]) -> ptr[Fiber]:
         if victim != worker:
             fiber = deque.steal(victim)
             if fiber is not None:
+                trace(worker, STEAL, victim.number, fiber, no_fiber())
                 return fiber
     return cast(ptr[Fiber], 0)
 

@@ -59,6 +59,7 @@ from greenbeat.tasks.pool import (
 )
 from greenbeat.tasks.stacks import release_fiber
 from greenbeat.tasks.switch import switch
+from greenbeat.tasks.tracing import REST, RISE, RUN, STOP, no_fiber, trace
 from greenbeat.tasks.virtual import dawdle
 from greenbeat.tasks.waiting import dequeue, interrupt, wake
 
@@ -159,8 +160,10 @@ def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
         if thread is not None:
             thread.calls += 1
             atomic_store(addressof(thread.fiber), fiber, "relaxed")
+        trace(worker, RUN, 0, fiber, no_fiber())
         switch(addressof(worker.scheduler), fiber.stack_pointer, fiber)
         action = worker.action
+        trace(worker, STOP, action, fiber, no_fiber())
         if action == CALLING:
             worker.call(fiber, worker.argument)
             continue
@@ -205,6 +208,7 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     result = u32(WOKEN)
     end_running(thread)
     stand_up(worker)
+    trace(worker, REST, 0, no_fiber(), no_fiber())
     fall_asleep(worker)
     stopping = atomic_load(addressof(pool.stopping), "acquire") != 0
     if anything_ready() or (has_ended(root) if root is not None else stopping):
@@ -221,6 +225,7 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
         result = u32(SEARCHING)
     worker.asleep = AWAKE
     sit_down(worker)
+    trace(worker, RISE, 0, no_fiber(), no_fiber())
     begin_running(thread)
     return result
 

@@ -29,6 +29,7 @@ from greenbeat.tasks.pool import make_ready
 from greenbeat.tasks.scheduler import cancel, drop_reference, has_ended
 from greenbeat.tasks.stacks import new_fiber, services
 from greenbeat.tasks.timers import add_timer, remove_timer
+from greenbeat.tasks.tracing import JOIN, SPAWN, trace
 from greenbeat.tasks.virtual import clock
 from greenbeat.tasks.waiting import begin, enqueue, fire, park, reason_of, remove
 
@@ -106,6 +107,7 @@ def start_service(fiber: ptr[Fiber], made: ptr[Fiber], detached: u64) -> u64:
         made.references = 2
         adopt(fiber, made)
     handle = handle_of(made)
+    trace(fiber.worker, SPAWN, 0, fiber, made)
     make_ready(fiber.worker, made)
     return handle
 
@@ -170,6 +172,7 @@ def join_service(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
     made = child_of(fiber, handle)
     if not has_ended(made):
         await_end(fiber, made)
+    trace(fiber.worker, JOIN, 0, fiber, made)
     if made.status != FINISHED:
         fail_as(fiber, made)
     return made

@@ -81,6 +81,7 @@ from greenbeat.tasks.scheduler import (
 from greenbeat.tasks.spawning import prepare_services
 from greenbeat.tasks.stacks import Depot, depots, new_fiber
 from greenbeat.tasks.timers import prepare_timers, timers
+from greenbeat.tasks.tracing import SPAWN, no_fiber, trace
 from greenbeat.tasks.virtual import dawdle
 from greenbeat.tasks.waiting import begin, enqueue, fire, reason_of, remove
 
@@ -290,6 +291,7 @@ def new_task(entry: ptr[void], words: u64) -> ptr[Fiber]:
 @export
 def start_task(fiber: ptr[Fiber]) -> None:
     """Let a task begin."""
+    trace(this_worker(), SPAWN, 0, no_fiber(), fiber)
     push_shared(fiber)
 
 

@@ -27,6 +27,7 @@ from greenbeat.tasks.layout import FIRED, IDLE, PARKED, PREPARING, WAITING, Fibe
 from greenbeat.tasks.locks import lock, sched_yield, unlock, wake_sleepers
 from greenbeat.tasks.pool import make_ready, publish
 from greenbeat.tasks.switch import switch
+from greenbeat.tasks.tracing import WAKE, no_fiber, trace
 from greenbeat.tasks.virtual import dawdle
 
 STATE = 3
@@ -98,8 +99,10 @@ def deliver(worker: ptr[Worker], wait: ptr[Wait], state: u64) -> None:
     assert dawdle()
     if wait.fiber is None:
         deliver_elsewhere(wait)
-    elif state == WAITING:
-        make_ready(worker, wait.fiber)
+    else:
+        trace(worker, WAKE, 0, no_fiber(), wait.fiber)
+        if state == WAITING:
+            make_ready(worker, wait.fiber)
 
 
 @inline
