@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from greenbeat.kernels.objects import Kernel, kernel
     from greenbeat.kernels.types import Array
     from greenbeat.native.types import f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+    from greenbeat.tracing.profiling import Profile, profile
+    from greenbeat.tracing.recording import Trace, trace
     from greenbeat.wasi.clocks import Clock, VirtualClock
     from greenbeat.wasi.config import Wasi
     from greenbeat.wasi.memoryfiles import Files
@@ -87,6 +89,7 @@ _WHERE = {
     "Memory": ("greenbeat.api.memory", "Memory"),
     "MemoryType": ("greenbeat.wasm.description", "MemoryType"),
     "Module": ("greenbeat.api.module", "Module"),
+    "Profile": ("greenbeat.tracing.profiling", "Profile"),
     "Result": ("greenbeat.wasi.running", "Result"),
     "Runtime": ("greenbeat.api.runtime", "Runtime"),
     "Table": ("greenbeat.api.table", "Table"),
@@ -95,6 +98,7 @@ _WHERE = {
     "TagType": ("greenbeat.wasm.description", "TagType"),
     "Task": ("greenbeat.api.tasks", "Task"),
     "TaskGroup": ("greenbeat.api.tasks", "TaskGroup"),
+    "Trace": ("greenbeat.tracing.recording", "Trace"),
     "Trap": ("greenbeat.errors", "Trap"),
     "UncaughtException": ("greenbeat.errors", "UncaughtException"),
     "ValueType": ("greenbeat.wasm.description", "ValueType"),
@@ -113,6 +117,7 @@ _WHERE = {
     "pmap": ("greenbeat.forkjoin.words", "pmap"),
     "prange": ("greenbeat.forkjoin.words", "prange"),
     "preduce": ("greenbeat.forkjoin.words", "preduce"),
+    "profile": ("greenbeat.tracing.profiling", "profile"),
     "pscan": ("greenbeat.forkjoin.words", "pscan"),
     "psort": ("greenbeat.forkjoin.words", "psort"),
     "run": ("greenbeat.wasi.running", "run"),
@@ -122,6 +127,7 @@ _WHERE = {
     "u8": ("greenbeat.native.types", "u8"),
     "select": ("greenbeat.api.channels", "select"),
     "spawn": ("greenbeat.forkjoin.words", "spawn"),
+    "trace": ("greenbeat.tracing.recording", "trace"),
 }
 __version__ = "0.1.0"
 
@@ -169,6 +175,7 @@ __all__ = [
     "Memory",
     "MemoryType",
     "Module",
+    "Profile",
     "Result",
     "Runtime",
     "Table",
@@ -177,6 +184,7 @@ __all__ = [
     "TagType",
     "Task",
     "TaskGroup",
+    "Trace",
     "Trap",
     "UncaughtException",
     "ValueType",
@@ -194,12 +202,14 @@ __all__ = [
     "par",
     "pmap",
     "prange",
+    "profile",
     "preduce",
     "pscan",
     "psort",
     "run",
     "select",
     "spawn",
+    "trace",
     "u8",
     "u16",
     "u32",

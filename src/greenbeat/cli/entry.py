@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "run a function of a WebAssembly module",
     "inspect": "show what is in a module: types, sections, code",
     "wat": "assemble the text format into the binary format",
+    "trace": "summarise a recording of what the workers did",
     "bench": "measure Greenbeat",
 }
 

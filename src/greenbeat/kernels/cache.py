@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from greenbeat.engine import engine
+from greenbeat.kernels import linked
 from greenbeat.kernels.source import KernelFunction, constant
 from greenbeat.native import cache as files
 from greenbeat.native.linker import Library
@@ -19,7 +20,7 @@ from greenbeat.native.linker import Library
 ENTRIES_KEPT = 1000
 # How many dots a name from outside may have.
 DEEPEST_ATTRIBUTE = 3
-SYMBOLS = ("thunk", "parameters", "results", "forks")
+SYMBOLS = ("thunk", "parameters", "results", "forks", "entries")
 
 
 @cache
@@ -87,4 +88,6 @@ def obtain(kernel: KernelFunction, name: str) -> Library:
         if directory is not None and files.write(directory, name, found):
             with contextlib.suppress(OSError):
                 files.prune(directory, ENTRIES_KEPT)
-    return Library(found.objects.values(), SYMBOLS)
+    library = Library(found.objects.values(), SYMBOLS)
+    linked.add(library.addresses, found.objects["kernel"])
+    return library

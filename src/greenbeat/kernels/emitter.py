@@ -248,6 +248,8 @@ class KernelUnit(Unit):
         self.tables: dict[str, str] = {}
         # What records of forks refer to, by the symbol of their site.
         self.thunks: dict[str, str] = {}
+        # What a fiber can begin with, and the kernel that it runs then.
+        self.entries = {"@thunk": kernel.symbol}
         self.numbers = 0
         self.written: dict[int, set[int]] = {}
         self.passed_on: list[tuple[int, int, int, int]] = []
@@ -277,7 +279,14 @@ class KernelUnit(Unit):
         """
         functions = super().text()
         return "\n".join(
-            [functions, *self._layouts(), *self.thunks.values(), forking.thunk(self.kernel, "void @thunk"), ""]
+            [
+                functions,
+                *self._layouts(),
+                *self._entry_table(),
+                *self.thunks.values(),
+                forking.thunk(self.kernel, "void @thunk"),
+                "",
+            ]
         )
 
     def fresh(self, stem: str) -> str:
@@ -291,6 +300,7 @@ class KernelUnit(Unit):
         if name not in self.thunks:
             symbol = f'@"{kernel.symbol}.thunk"'
             self.thunks[name] = forking.thunk(kernel, f"internal void {symbol}")
+            self.entries[symbol] = kernel.symbol
             arguments = len(list(forking.operand_types(kernel)))
             words = max(arguments, word_count(kernel.result))
             self.globals.append(
@@ -312,6 +322,7 @@ class KernelUnit(Unit):
             self.reference(combine)
         for number, text in enumerate(forking.loop_functions(symbol, function, neutral, passed, combine)):
             self.thunks[f"{symbol} {number}"] = text
+        self.entries[f'@"{symbol}.chunk"'] = symbol
         words = 2 + 2 * len(neutral) + len(passed)
         adder = f'@"{symbol}.combine"' if neutral else "null"
         self.globals.append(
@@ -319,6 +330,16 @@ class KernelUnit(Unit):
             f'{{ ptr null, i32 {words}, i32 {words}, ptr @"{symbol}.chunk", ptr {adder}, i32 {len(neutral)} }}, align 8'
         )
         return f'@"{symbol}.site"'
+
+    def _entry_table(self) -> Iterator[str]:
+        """Names for traces, see `linked.py`: pairs of an address and a text, a null at the end."""
+        pairs = []
+        for number, (address, name) in enumerate(self.entries.items()):
+            data = name.encode() + b"\0"
+            yield f"@name.{number} = private constant [{len(data)} x i8] [{', '.join(f'i8 {byte}' for byte in data)}]"
+            pairs += [f"ptr {address}", f"ptr @name.{number}"]
+        pairs.append("ptr null")
+        yield f"@entries = constant [{len(pairs)} x ptr] [{', '.join(pairs)}]"
 
     def _layouts(self) -> Iterator[str]:
         """What native code must know of the parameters and the result."""

@@ -138,7 +138,7 @@ def compile_now(made: Any, again: bool = False) -> None:
             return
         library = cache.obtain(made._function, key)
         # The library is never unloaded: calls may be inside of what it replaces.
-        *code, forks = (library.addresses[symbol] for symbol in cache.SYMBOLS)
+        *code, forks, _ = (library.addresses[symbol] for symbol in cache.SYMBOLS)
         set_kernel_code(made, *code)
         if ctypes.string_at(forks, 1) != b"\0":
             _ready_for_forks()
