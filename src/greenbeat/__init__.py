@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from greenbeat.api.table import Table
     from greenbeat.api.tags import Tag
     from greenbeat.api.tasks import Task, TaskGroup, gather
+    from greenbeat.disassembly.kernels import Inspection, inspect
     from greenbeat.errors import (
         Cancelled,
         ChannelClosed,
@@ -81,6 +82,7 @@ _WHERE = {
     "GreenbeatError": ("greenbeat.errors", "GreenbeatError"),
     "INHERIT": ("greenbeat.wasi.streams", "INHERIT"),
     "ImportType": ("greenbeat.wasm.description", "ImportType"),
+    "Inspection": ("greenbeat.disassembly.kernels", "Inspection"),
     "Instance": ("greenbeat.api.instance", "Instance"),
     "Limits": ("greenbeat.api.limits", "Limits"),
     "Kernel": ("greenbeat.kernels.objects", "Kernel"),
@@ -113,6 +115,7 @@ _WHERE = {
     "i64": ("greenbeat.native.types", "i64"),
     "i8": ("greenbeat.native.types", "i8"),
     "kernel": ("greenbeat.kernels.objects", "kernel"),
+    "inspect": ("greenbeat.disassembly.kernels", "inspect"),
     "par": ("greenbeat.forkjoin.words", "par"),
     "pmap": ("greenbeat.forkjoin.words", "pmap"),
     "prange": ("greenbeat.forkjoin.words", "prange"),
@@ -167,6 +170,7 @@ __all__ = [
     "GlobalType",
     "GreenbeatError",
     "ImportType",
+    "Inspection",
     "Instance",
     "Kernel",
     "KernelError",
@@ -198,12 +202,13 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "inspect",
     "kernel",
     "par",
     "pmap",
     "prange",
-    "profile",
     "preduce",
+    "profile",
     "pscan",
     "psort",
     "run",

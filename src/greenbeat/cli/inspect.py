@@ -1,4 +1,4 @@
-"""`greenbeat inspect`: what is in a module, the instructions of a function, or the cells that it is translated to."""
+"""`greenbeat inspect`: what is in a module, a function's instructions, its cells; or the machine code of a kernel."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from greenbeat.cli.arguments import Parser
 from greenbeat.cli.failures import USAGE, CommandError
 from greenbeat.cli.files import load, shown_name
+from greenbeat.cli.kernels import inspect_kernel, named_kernel
 from greenbeat.cli.terminal import Paint, safe
 from greenbeat.wasm.printable import printable
 
@@ -22,18 +23,20 @@ examples:
   greenbeat inspect app.wasm
   greenbeat inspect app.wasm --function main
   greenbeat inspect app.wasm --cells 12
-  greenbeat inspect app.wasm --json"""
+  greenbeat inspect app.wasm --json
+  greenbeat inspect program.py:kernel"""
 
 
 def parser() -> Parser:
     """The command's options."""
     options = Parser(
         prog="greenbeat inspect",
-        description="Show what is in a WebAssembly module: types, imports, exports, sections, functions.",
+        description="Show what is in a WebAssembly module: types, imports, exports, sections, functions; or what a "
+        "kernel was compiled to.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    options.add_argument("file", metavar="FILE", help="a module, binary (.wasm) or text (.wat); - is stdin")
+    options.add_argument("file", metavar="FILE", help="a module (.wasm or .wat; - is stdin), or FILE.py:KERNEL")
     what = options.add_mutually_exclusive_group()
     what.add_argument("--function", metavar="NAME|INDEX", help="show the instructions of one function instead")
     what.add_argument("--cells", metavar="NAME|INDEX", help="show what the interpreter makes of one function instead")
@@ -43,6 +46,10 @@ def parser() -> Parser:
 
 def main(options: argparse.Namespace) -> int:
     """Run it."""
+    if (kernel := named_kernel(options.file)) is not None:
+        if options.function is not None or options.cells is not None:
+            raise CommandError("--function and --cells are for WebAssembly modules", USAGE)
+        return inspect_kernel(*kernel, as_json=options.json)
     module = load(options.file)
     description = module.description
     if options.function is not None:

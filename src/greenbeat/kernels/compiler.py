@@ -1,12 +1,13 @@
 """From a kernel to its object file."""
 
 import re
+from typing import Any
 
 from greenbeat.engine import engine
 from greenbeat.errors import KernelError
 from greenbeat.kernels.emitter import KernelUnit
 from greenbeat.kernels.source import KernelFunction
-from greenbeat.native.build import compile_text
+from greenbeat.native.build import compile_text, explain_text
 from greenbeat.native.errors import NativeError
 
 # A frame may be as large as this: `emitter.FRAME_MARGIN` has room for it and for C functions that are called. A unit
@@ -16,6 +17,8 @@ FEW_LINES = 600
 # How a function takes room on x86-64; elsewhere nothing is found.
 FUNCTION = re.compile(r'^"?([\w.<>]+)"?:', re.MULTILINE)
 ROOM = re.compile(r"^\t(?:pushq\t%\w+|subq\t\$(\d+), %rsp)", re.MULTILINE)
+
+OPTIONS: dict[str, Any] = {"speed": 3, "vectorize": True}
 
 # How many kernels this process has compiled, for tests of the cache.
 compiled = 0
@@ -40,7 +43,16 @@ def compile_kernel(kernel: KernelFunction) -> bytes:
             )
 
     examined = examine if text.count("\n") > FEW_LINES else None
-    return compile_text(text, engine.machine, speed=3, vectorize=True, examine=examined)
+    return compile_text(text, engine.machine, examine=examined, **OPTIONS)
+
+
+def explain_kernel(kernel: KernelFunction) -> tuple[str, str]:
+    """A kernel and what it calls as optimised LLVM IR and as assembly, with the lines that they come from.
+
+    Raises:
+        KernelError: one of them cannot be compiled.
+    """
+    return explain_text(kernel_text(kernel, debug=True), engine.machine, **OPTIONS)
 
 
 def largest_frame(assembly: str) -> tuple[str, int]:
@@ -53,9 +65,9 @@ def largest_frame(assembly: str) -> tuple[str, int]:
     return largest
 
 
-def kernel_text(kernel: KernelFunction) -> str:
-    """A kernel and what it calls as LLVM IR."""
+def kernel_text(kernel: KernelFunction, *, debug: bool = False) -> str:
+    """A kernel and what it calls as LLVM IR; with `debug` it tells the lines that it comes from."""
     try:
-        return KernelUnit(kernel).text()
+        return KernelUnit(kernel, debug=debug).text()
     except NativeError as problem:
         raise KernelError(problem.message, problem.file, problem.line, problem.column) from problem

@@ -58,6 +58,8 @@ class KernelEmitter(KernelStatements):
 
     def _define(self) -> str:
         kernel = self.kernel
+        self.scope.debug_scope = self.unit.debug_function(kernel, self.tree.lineno)
+        self.at(self.tree)
         heads = [f"ptr {FIBER}", f"ptr {FORK_TOP}"]
         self.block_label = "begin"
         for number, (name, kind) in enumerate(kernel.parameters):
@@ -79,8 +81,10 @@ class KernelEmitter(KernelStatements):
                 self.error(f"{kernel.python.__name__} can end without returning {kernel.result}")
             self.line("ret void")
         returns = f"{CONVENTION} {result_ir(kernel.result)}"
-        head = f'define internal {returns} @"{kernel.symbol}"({", ".join(heads)}) nounwind {{'
+        debug = f" !dbg {self.scope.debug_scope}" if self.scope.debug_scope else ""
+        head = f'define internal {returns} @"{kernel.symbol}"({", ".join(heads)}) nounwind{debug} {{'
         pulse = f"  %pulse = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'pulse')}"
+        self.at(self.tree)
         check = list(self._entry_check()) if self.calls else ["  br label %begin"]
         return "\n".join([head, "entry:", *self.allocas, pulse, *check, "begin:", *filter(None, self.lines), "}"])
 
@@ -95,7 +99,7 @@ class KernelEmitter(KernelStatements):
         yield "  br i1 %short, label %overflow, label %begin, !prof !1"
         yield "overflow:"
         name = self.support(support.overflow)
-        yield f"  call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP})"
+        yield f"  call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP}){self.location}"
         yield "  br label %begin"
 
     # ---------------------------------------------------------------- calls
@@ -243,7 +247,7 @@ class KernelEmitter(KernelStatements):
 class KernelUnit(Unit):
     """A kernel and everything it reaches, as one LLVM module that exports `thunk`, `parameters` and `results`."""
 
-    def __init__(self, kernel: KernelFunction) -> None:
+    def __init__(self, kernel: KernelFunction, *, debug: bool = False) -> None:
         self.kernel = kernel
         self.tables: dict[str, str] = {}
         # What records of forks refer to, by the symbol of their site.
@@ -253,7 +257,7 @@ class KernelUnit(Unit):
         self.numbers = 0
         self.written: dict[int, set[int]] = {}
         self.passed_on: list[tuple[int, int, int, int]] = []
-        super().__init__("kernel", [kernel])
+        super().__init__("kernel", [kernel], debug=debug)
 
     def definition(self, function: NativeFunction) -> str:
         """The LLVM IR of one function."""
@@ -320,7 +324,8 @@ class KernelUnit(Unit):
         """The constant that a loop's record begins with: how to run some of its iterations, and to add results."""
         if isinstance(combine, KernelFunction):
             self.reference(combine)
-        for number, text in enumerate(forking.loop_functions(symbol, function, neutral, passed, combine)):
+        scope = self.debug_function(function, function.tree().lineno, f"{symbol}.chunk")
+        for number, text in enumerate(forking.loop_functions(symbol, function, neutral, passed, combine, scope)):
             self.thunks[f"{symbol} {number}"] = text
         self.entries[f'@"{symbol}.chunk"'] = symbol
         words = 2 + 2 * len(neutral) + len(passed)

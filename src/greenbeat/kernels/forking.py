@@ -358,17 +358,22 @@ def reduction(emitter: Any, node: ast.Call) -> Any:
 
 
 def loop_functions(
-    symbol: str, function: KernelFunction, neutral: list[Value], passed: list[Value], combine: Combine
+    symbol: str, function: KernelFunction, neutral: list[Value], passed: list[Value], combine: Combine, scope: str = ""
 ) -> Iterator[str]:
-    """A loop's `chunk` and `combine`, in C's convention: between the record's words and the kernels' parameters."""
+    """A loop's `chunk` and `combine`, in C's convention: between the record's words and the kernels' parameters.
+
+    With debug information, `scope` is the chunk's.
+    """
     kinds = [value.type for value in neutral]
-    head = "(ptr %fiber, ptr %top, ptr %words, i64 %first, i64 %end) nounwind {"
+    attached = f" !dbg {scope}" if scope else ""
+    head = f"(ptr %fiber, ptr %top, ptr %words, i64 %first, i64 %end) nounwind{attached} {{"
     lines = [f'define internal void @"{symbol}.chunk"{head}']
     arguments = ["ptr %fiber", "ptr %top", "i64 %first", "i64 %end"]
     for position, kind in enumerate([*kinds, *(value.type for value in passed)]):
         lines += loaded(f"%v.{position}", "%words", 2 + len(kinds) + position, kind)
         arguments.append(f"{kind.ir} %v.{position}")
-    lines += called("%r", f'@"{symbol}"', function.result, arguments)
+    location = f", !dbg !DILocation(line: {function.tree().lineno}, scope: {scope})" if scope else ""
+    lines += [line + location for line in called("%r", f'@"{symbol}"', function.result, arguments)]
     lines += results_stored("%r", "%words", 2 + len(kinds), function.result)
     yield "\n".join([*lines, "  ret void", "}"])
     if not kinds:

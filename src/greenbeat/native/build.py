@@ -1,6 +1,7 @@
 """From units to machine code: optimise, emit objects, link them into the process, and hand out functions by name."""
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from greenbeat.native.language import NativeFunction
@@ -21,6 +22,23 @@ def compile_text(
 
     `examine` is called with the assembly text of what becomes an object, and may refuse it.
     """
+    with _optimised(text, machine, speed, vectorize) as (target, module):
+        if examine is not None:
+            examine(str(target.emit_assembly(module)))
+        if assembly:
+            return str(target.emit_assembly(module)).encode()
+        return bytes(target.emit_object(module))
+
+
+def explain_text(text: str, machine: Machine, *, speed: int = 2, vectorize: bool = False) -> tuple[str, str]:
+    """What LLVM IR becomes: optimised IR, and assembly text."""
+    with _optimised(text, machine, speed, vectorize) as (target, module):
+        return str(module), str(target.emit_assembly(module))
+
+
+@contextlib.contextmanager
+def _optimised(text: str, machine: Machine, speed: int, vectorize: bool) -> Iterator[tuple[Any, Any]]:
+    """A machine, and a module of optimised code for it."""
     import llvmlite.binding as llvm  # here, since a start from an image does without
 
     tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
@@ -31,11 +49,7 @@ def compile_text(
         module.verify()
         with llvm.create_pass_builder(target, tuning) as builder, builder.getModulePassManager() as passes:
             passes.run(module, builder)
-        if examine is not None:
-            examine(str(target.emit_assembly(module)))
-        if assembly:
-            return str(target.emit_assembly(module)).encode()
-        return bytes(target.emit_object(module))
+        yield target, module
 
 
 def build(functions: Iterable[Any], statics: Iterable[Any] = (), *, checked: bool | None = None) -> Library:

@@ -172,13 +172,13 @@ class Unit:
             "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)"
         )
 
-    def debug_function(self, function: NativeFunction, line: int) -> str:
-        """The debug scope of a function, or nothing when no debug information is wanted."""
+    def debug_function(self, function: NativeFunction, line: int, symbol: str = "") -> str:
+        """The debug scope of a function, or of one made for it; nothing when no debug information is wanted."""
         if not self.debug:
             return ""
         file, kind = self._file(function.code.co_filename), self.debug_node("!DISubroutineType(types: !{null})")
         return self.debug_node(
-            f'distinct !DISubprogram(name: "{function.symbol}", scope: {file}, file: {file}, line: {line}, '
+            f'distinct !DISubprogram(name: "{symbol or function.symbol}", scope: {file}, file: {file}, line: {line}, '
             f"type: {kind}, scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, "
             f"unit: {self._compile_unit()})"
         )

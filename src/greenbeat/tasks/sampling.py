@@ -6,7 +6,7 @@ A kernel's sample has the addresses that calls between kernels return to, innerm
 behind a call instruction in a kernel's code. A frame that is gone can have left one there, so now and then there is one
 too many. A guest's has the module and the index of each function, see `runtime/samples.py`.
 
-Room in the buffer is taken by an atomic addition, and the first word is written last: without it, the rest is not there.
+Room in the buffer is taken by an atomic addition, and the first word is written last: where it is 0, nothing is.
 """
 
 from greenbeat.native import (
@@ -76,7 +76,7 @@ guest_sampler = static(function[[ptr[Task]], void], name="guest_sampler")
 
 @export
 def start_profiling(capacity: u64) -> bool:
-    """Let samples be taken, up to so many words; False when there is no memory. There is one buffer for all profiles."""
+    """Let samples be taken, of so many words; False when there is no memory. All profiles have the same buffer."""
     if samples.words is None:
         samples.words = cast(ptr[u64], calloc(capacity, 8))
         if samples.words is None:

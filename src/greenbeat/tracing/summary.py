@@ -74,7 +74,8 @@ class Summary:
         yield f"yields        {self.ends.get('yielded', 0):>9}"
         yield f"wakes         {self.wakes:>9}"
         yield f"host calls    {self.host_calls:>9}"
-        yield f"dropped       {self.dropped:>9}{'  events: record fewer, or keep more (events=...)' * (self.dropped > 0)}"
+        advice = "  events: record less, or keep more (events=...)" if self.dropped else ""
+        yield f"dropped       {self.dropped:>9}{advice}"
         yield ""
         width = max([len("worker"), *(len(worker.name) for worker in self.workers)])
         yield f"{'worker':{width}}       busy              asleep              steals"
