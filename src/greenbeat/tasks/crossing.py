@@ -45,8 +45,10 @@ from greenbeat.tasks import deque
 from greenbeat.tasks.beat import call_on_thread, driver_beat, give_up_gil, leave, take_gil
 from greenbeat.tasks.layout import BY_CANCEL, BY_TIME, YIELDED, Fiber
 from greenbeat.tasks.pool import pool, share_following
+from greenbeat.tasks.sampling import guest_sampler, profiling
 from greenbeat.tasks.scheduler import has_ended
 from greenbeat.tasks.timers import add_timer, remove_timer
+from greenbeat.tasks.tracing import BEAT, no_fiber, trace
 from greenbeat.tasks.waiting import fire, park, reason_of
 
 
@@ -226,6 +228,7 @@ def give_way(task: ptr[Task], fiber: ptr[Fiber]) -> None:
 def beat_on_fiber(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
     """`beat_of_guest` of a guest on a fiber."""
     worker = fiber.worker
+    trace(worker, BEAT, 0, fiber, no_fiber())
     atomic_store(addressof(fiber.pulse), u32(0), "relaxed")
     atomic_store(addressof(task.pulse), u32(0), "seq_cst")
     task.limit = task.soft
@@ -257,5 +260,7 @@ def beat_on_fiber(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
 @native(shared=True, noinline=True)
 def beat_of_guest(task: ptr[Task]) -> u32:
     """What a guest does when it finds its pulse set; see `beat` for what it returns."""
+    if unlikely(profiling[0] != 0):
+        guest_sampler[0](task)
     fiber = task.fiber
     return beat(task) if likely(fiber is None) else beat_on_fiber(task, fiber)

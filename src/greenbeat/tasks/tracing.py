@@ -26,13 +26,14 @@ from greenbeat.native import (
     unlikely,
 )
 from greenbeat.runtime.arena import calloc, free
+from greenbeat.runtime.layout import Guest
 from greenbeat.runtime.system import now, pthread_self
 from greenbeat.tasks.layout import CALLING, Fiber, Worker
 from greenbeat.tasks.locks import lock, unlock
 
 # Event.kind; what `subject`, `other` and `number` are.
 (
-    RUN,  # a fiber goes on; other: its code
+    RUN,  # a fiber goes on; other: its code; of a guest, its module, and number: one more than its function's index
     STOP,  # a fiber comes back; number: Worker.action; other: with CALLING, what is called
     BEAT,  # a fiber has a beat
     SPAWN,  # a fiber starts a task, other
@@ -181,7 +182,11 @@ def note(worker: ptr[Worker], kind: u32, number: u32, fiber: ptr[Fiber], other: 
         event.number = number
         event.subject = identity(fiber) if fiber is not None else u64(0)
         event.other = identity(other) if other is not None else u64(0)
-        if kind == RUN:
+        if kind == RUN and fiber.task is not None:
+            target = cast(ptr[Guest], fiber.task).target
+            event.other = cast(u64, target.instance.module)
+            event.number = target.index + 1
+        elif kind == RUN:
             event.other = code_of(fiber)
         elif kind == STOP and number == CALLING:
             event.other = cast(u64, worker.call)

@@ -25,6 +25,7 @@ from greenbeat.api.checks import described, shown
 from greenbeat.engine import engine
 from greenbeat.kernels import linked
 from greenbeat.tasks.sampling import COUNT_BITS, GUEST, HEAD_WORDS, KERNEL, MOST_FRAMES, Samples
+from greenbeat.tracing.names import Names, thread_names
 
 # Words that samples have room for; one takes about twenty.
 CAPACITY = 1 << 20
@@ -85,7 +86,7 @@ class Profile:
                 raise MemoryError("no memory for samples")
             _current, self.samples, self.dropped = self, [], 0
             linked.watch(_tell_code)
-            self._threads = _thread_names()
+            self._threads = thread_names()
             period = _period()
             self._before = period.value
             self._set = period.value = min(self._before, int(self.interval * 1e9))
@@ -111,7 +112,7 @@ class Profile:
             used = min(found.used, found.capacity)
             words = memoryview(ctypes.string_at(found.words, used * 8)).cast("Q")
             self.dropped = found.dropped
-            self.samples = list(_samples(words, {**_thread_names(), **self._threads}))
+            self.samples = list(_samples(words, {**thread_names(), **self._threads}))
         return self
 
     def __enter__(self) -> "Profile":
@@ -192,10 +193,6 @@ def _period() -> ctypes.c_uint64:
     return ctypes.c_uint64.from_address(engine.address("runtime.pacemaker.pacemaker_period"))
 
 
-def _thread_names() -> dict[int, str]:
-    return {thread.ident: thread.name for thread in threading.enumerate() if thread.ident is not None}
-
-
 def _tell_code() -> None:
     """Tell native code where kernels' code is now."""
     functions = linked.functions()
@@ -209,7 +206,7 @@ def _tell_code() -> None:
 
 def _samples(words: memoryview, threads: dict[int, str]) -> Iterator[Sample]:
     """The samples in a buffer."""
-    entries, functions = dict(linked.entries()), linked.functions()
+    known, functions = Names(), linked.functions()
     starts = [start for start, _, _ in functions]
     place = 0
     while place + HEAD_WORDS <= len(words):
@@ -220,9 +217,9 @@ def _samples(words: memoryview, threads: dict[int, str]) -> Iterator[Sample]:
         time, thread, code, *frames = words[place + 1 : end]
         if kind == KERNEL:
             names = [functions[bisect.bisect_right(starts, frame - 1) - 1][2] for frame in frames]
-            stack = _kernel_stack(entries.get(code, f"{code:#x}"), names)
+            stack = _kernel_stack(known.code(code), names)
         else:
-            stack = tuple(_guest_name(*frames[i : i + 2]) for i in range(len(frames) - 2, -1, -2))
+            stack = tuple(known.guest(*frames[i : i + 2]) for i in range(len(frames) - 2, -1, -2))
         if stack:
             yield Sample(threads.get(thread, f"thread {thread:#x}"), time, stack)
         place = end
@@ -239,16 +236,6 @@ def _kernel_stack(entry: str, names: list[str]) -> tuple[str, ...]:
     if not found or found[-1] != entry:
         found.append(entry)
     return tuple(reversed(found))
-
-
-def _guest_name(module: int, index: int) -> str:
-    from greenbeat.api.module import description_of
-
-    description = description_of(module)
-    if description is None:
-        return f"function {index}"
-    name = description.function_name(index)
-    return f"${name}" if name is not None else f"function {index}"
 
 
 def _forget() -> None:

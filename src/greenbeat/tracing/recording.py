@@ -18,6 +18,7 @@ from typing import Any
 from greenbeat.api.bridge import at, native
 from greenbeat.api.checks import described, shown
 from greenbeat.tasks.tracing import Event, Ring
+from greenbeat.tracing.names import Names, thread_names
 from greenbeat.tracing.timeline import Happening, Timeline, Track
 
 _EVENT = struct.Struct("=QQQII")
@@ -58,7 +59,7 @@ class Trace:
             if _current is not None:
                 raise RuntimeError("a trace is being recorded already: stop it first")
             _current, self.timeline = self, None
-            self._threads = _thread_names()
+            self._threads = thread_names()
             self._start = time.monotonic_ns()
             native.start_tracing(self.events)
         return self
@@ -75,12 +76,10 @@ class Trace:
             if _current is not self:
                 raise RuntimeError("this trace is not being recorded")
             epoch, end = native.stop_tracing(), time.monotonic_ns()
-            threads = {**_thread_names(), **self._threads}
+            threads = {**thread_names(), **self._threads}
             tracks = [track for ring in _rings(epoch) if (track := _track(ring, threads)) is not None]
             _current = None
-        from greenbeat.kernels import linked  # here, since a program without kernels does without
-
-        self.timeline = Timeline(self._start, end, tracks, dict(linked.entries()))
+        self.timeline = Timeline(self._start, end, tracks, Names().code)
         if self.path is not None:
             self.timeline.save(self.path)
         return self.timeline
@@ -109,10 +108,6 @@ def trace(path: str | os.PathLike[str] | None = None, *, events: int = 1 << 16) 
         RuntimeError: when it begins: another trace is being recorded.
     """
     return Trace(path, events=events)
-
-
-def _thread_names() -> dict[int, str]:
-    return {thread.ident: thread.name for thread in threading.enumerate() if thread.ident is not None}
 
 
 def _rings(epoch: int) -> list[Any]:

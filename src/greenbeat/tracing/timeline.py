@@ -12,7 +12,7 @@ point. `summary.py` reads the same format.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,17 +73,22 @@ class _Slice:
 class Timeline:
     """What happened between two times of the monotonic clock, in nanoseconds.
 
+    Args:
+        start, end: the times.
+        tracks: what workers noted.
+        name: gives the name of what a RUN says is run.
+
     Attributes:
         events: as Chrome's trace viewer has them.
         dropped: how many happenings there was no room for.
     """
 
-    def __init__(self, start: int, end: int, tracks: list[Track], names: dict[int, str]) -> None:
+    def __init__(self, start: int, end: int, tracks: list[Track], name: Callable[[int, int], str]) -> None:
         self.dropped = sum(track.dropped for track in tracks)
         # Where something was dropped, nothing is known before the first that was kept: all tracks begin there.
         self.start = max([start, *(track.happenings[0].time for track in tracks if track.dropped)])
         self.end = end
-        self._names = names
+        self._name = name
         self._tasks: dict[int, int] = {}
         self._ended: set[int] = set()
         self._count = 0
@@ -138,7 +143,7 @@ class Timeline:
             if slices and slices[-1].category == "host" and slices[-1].task == task:
                 self._close(track, slices, time, "done")
                 return
-            self._open(track, slices, _Slice(self._name(happening.other), "task", time, task))
+            self._open(track, slices, _Slice(self._name(happening.other, happening.number), "task", time, task))
         elif kind == STOP:
             self._stop(track, slices, happening, before)
         elif kind == REST:
@@ -234,6 +239,3 @@ class Timeline:
         """The task of a fiber that goes on: after an end it is another one."""
         found = self._task(fiber)
         return self._begin(fiber) if found in self._ended else found
-
-    def _name(self, code: int) -> str:
-        return self._names.get(code, f"{code:#x}")
