@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+# The order of what happens at one time.
+END, BEGIN, END_AT_ONCE = range(3)
+
 
 @dataclass
 class Worker:
@@ -146,25 +149,25 @@ class _Chains:
         self.ran: set[int] = set()
 
     def follow(self, events: list[dict[str, Any]]) -> None:
-        """Take everything that has to do with tasks; ends before beginnings, and what happens in between."""
-        steps: list[tuple[float, int, dict[str, Any]]] = []
+        """Take what has to do with tasks, in order. At one time ends come first, then what encloses others."""
+        steps: list[tuple[float, int, float, dict[str, Any]]] = []
         for event in events:
             if event["ph"] == "X" and event["cat"] == "task":
-                steps.append((event["ts"], 2, event))
-                steps.append((round(event["ts"] + event["dur"], 3), 1, event))
+                length = event["dur"]
+                steps.append((event["ts"], BEGIN, -length, event))
+                steps.append((round(event["ts"] + length, 3), END if length else END_AT_ONCE, 0, event))
             elif event["ph"] == "i":
-                steps.append((event["ts"], 2, event))
-        # Of two that happen at once, what was emitted first comes first.
-        for time, kind, event in sorted(steps, key=lambda step: step[:2]):
+                steps.append((event["ts"], BEGIN, 0, event))
+        for time, kind, _, event in sorted(steps, key=lambda step: step[:3]):
             track = event["tid"]
             self._advance(track, time)
             if event["ph"] == "i":
                 self._instant(track, event["name"], event["args"])
-            elif kind == 2:
+            elif kind == BEGIN:
                 self.running[track].append(event["args"]["task"])
                 self.ran.add(event["args"]["task"])
             else:
-                self.running[track].pop()
+                self.running[track].remove(event["args"]["task"])
         self.found.tasks = len(self.ran)
         self.found.span = max(self.length.values(), default=0.0)
 

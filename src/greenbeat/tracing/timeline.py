@@ -150,7 +150,8 @@ class Timeline:
             slices.append(_Slice("asleep", "worker", time))
         elif kind == RISE:
             if not slices or slices[-1].category != "worker":
-                slices.append(_Slice("asleep", "worker", self.start))
+                # It fell asleep before the recording began, or before what was kept of it.
+                slices.append(_Slice("asleep", "worker", before.time if before is not None else self.start))
             self._close(track, slices, time, "woken")
         else:
             self._instant(track, slices, happening)
