@@ -281,6 +281,8 @@ class KernelUnit(Unit):
         Raises:
             KernelError: something in it cannot be compiled.
         """
+        # Before the rest, which writes what it refers to when it is debugged.
+        thunk = self._thunk(self.kernel, "thunk")
         functions = super().text()
         return "\n".join(
             [
@@ -288,7 +290,7 @@ class KernelUnit(Unit):
                 *self._layouts(),
                 *self._entry_table(),
                 *self.thunks.values(),
-                forking.thunk(self.kernel, "void @thunk"),
+                thunk,
                 "",
             ]
         )
@@ -303,7 +305,7 @@ class KernelUnit(Unit):
         name = f'@"{kernel.symbol}.site"'
         if name not in self.thunks:
             symbol = f'@"{kernel.symbol}.thunk"'
-            self.thunks[name] = forking.thunk(kernel, f"internal void {symbol}")
+            self.thunks[name] = self._thunk(kernel, f"{kernel.symbol}.thunk", "internal ")
             self.entries[symbol] = kernel.symbol
             arguments = len(list(forking.operand_types(kernel)))
             words = max(arguments, word_count(kernel.result))
@@ -335,6 +337,10 @@ class KernelUnit(Unit):
             f'{{ ptr null, i32 {words}, i32 {words}, ptr @"{symbol}.chunk", ptr {adder}, i32 {len(neutral)} }}, align 8'
         )
         return f'@"{symbol}.site"'
+
+    def _thunk(self, kernel: KernelFunction, symbol: str, linkage: str = "") -> str:
+        scope = self.debug_function(kernel, kernel.definition_line, symbol)
+        return forking.thunk(kernel, f'{linkage}void @"{symbol}"', scope)
 
     def _entry_table(self) -> Iterator[str]:
         """Names for traces, see `linked.py`: pairs of an address and a text, a null at the end."""

@@ -429,10 +429,14 @@ def results_stored(name: str, place: str, position: int, result: t.Type) -> Iter
         yield f"  store {ir} {value}, ptr {name}.at.{number}, align 8"
 
 
-def thunk(kernel: KernelFunction, name: str) -> str:
-    """The function that a fiber enters to run a kernel: from its words to parameters, and the results back."""
+def thunk(kernel: KernelFunction, name: str, scope: str = "") -> str:
+    """The function that a fiber enters to run a kernel: from its words to parameters, and the results back.
+
+    With debug information, `scope` is the thunk's.
+    """
+    attached = f" !dbg {scope}" if scope else ""
     lines = [
-        f"define {name}(ptr %fiber) nounwind {{",
+        f"define {name}(ptr %fiber) nounwind{attached} {{",
         f"  %words.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'words')}",
         "  %words = load ptr, ptr %words.place, align 8",
         f"  %stack.place = getelementptr i8, ptr %fiber, i64 {offsetof(Fiber, 'stack')}",
@@ -442,7 +446,8 @@ def thunk(kernel: KernelFunction, name: str) -> str:
     for position, kind in enumerate(operand_types(kernel)):
         lines += loaded(f"%v.{position}", "%words", position, kind)
         arguments.append(f"{kind.ir} %v.{position}")
-    lines += called("%r", f'@"{kernel.symbol}"', kernel.result, arguments)
+    location = f", !dbg !DILocation(line: {kernel.definition_line}, scope: {scope})" if scope else ""
+    lines += [line + location for line in called("%r", f'@"{kernel.symbol}"', kernel.result, arguments)]
     lines += results_stored("%r", "%words", 0, kernel.result)
     return "\n".join([*lines, "  ret void", "}"])
 
