@@ -101,7 +101,7 @@ def test_mistakes() -> None:
 
     @gb.kernel
     def wrong(n: int) -> int:
-        return n / 2
+        return n / 2  # type: ignore[return-value]
 
     with pytest.raises(gb.KernelError, match="wrong returns i64, but this is f64"):
         gb.inspect(wrong)

@@ -142,7 +142,7 @@ def test_guests_have_their_functions_names() -> None:
 
 
 def test_host_functions_are_slices_inside() -> None:
-    seen = []
+    seen: list[int] = []
     text = '(module (import "m" "f" (func $f (param i32))) (func $g (export "g") (call $f (i32.const 7))))'
     instance = gb.Module.from_wat(text).instantiate({"m": {"f": seen.append}})
     with gb.trace() as trace:
