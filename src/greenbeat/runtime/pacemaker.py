@@ -47,7 +47,6 @@ from greenbeat.runtime.system import (
 )
 from greenbeat.runtime.tasks import Thread, threads
 from greenbeat.tasks.locks import sleep_while, wake_sleepers
-from greenbeat.tasks.sampling import profiling
 
 # Nanoseconds between two beats, at first and where branches are forked.
 PERIOD = 5_000_000
@@ -63,6 +62,8 @@ NOT_STARTED, TICKING, ASLEEP = 0, 1, 2
 state = static(u32, name="pacemaker_state")
 has_barrier = static(u32, name="pacemaker_has_barrier")
 period = static(u64, PERIOD, name="pacemaker_period")
+# Whether `greenbeat.profile` takes samples.
+profiling = static(u32, name="profiling")
 # When `alarm_hook` wants to be called, in nanoseconds of the monotonic clock; 0: never.
 next_alarm = static(u64, name="next_alarm")
 alarm_hook = static(function[[u64], void], name="alarm_hook")

@@ -22,6 +22,7 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.hooks import take_exception
+from greenbeat.runtime.pacemaker import profiling
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import now
 from greenbeat.tasks.layout import (
@@ -36,7 +37,7 @@ from greenbeat.tasks.layout import (
     Worker,
 )
 from greenbeat.tasks.pool import FAIRNESS, pool, share_following, share_tasks, sit_down
-from greenbeat.tasks.sampling import profiling, sample_fiber
+from greenbeat.tasks.sampling import sample_fiber
 from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch

@@ -31,6 +31,7 @@ from greenbeat.native import (
 from greenbeat.runtime.hooks import none_object, take_exception
 from greenbeat.runtime.hostcalls import HOST_DONE, HOST_RAISED, HOST_STOPPED, HOST_WAITS, call_host
 from greenbeat.runtime.layout import TRAP_CANCELLED, TRAP_NONE, TRAP_TIME, FunctionInstance, Guest, Task
+from greenbeat.runtime.pacemaker import profiling
 from greenbeat.runtime.pythonapi import (
     Object,
     PyErr_Clear,
@@ -45,7 +46,7 @@ from greenbeat.tasks import deque
 from greenbeat.tasks.beat import call_on_thread, driver_beat, give_up_gil, leave, take_gil
 from greenbeat.tasks.layout import BY_CANCEL, BY_TIME, YIELDED, Fiber
 from greenbeat.tasks.pool import pool, share_following
-from greenbeat.tasks.sampling import guest_sampler, profiling
+from greenbeat.tasks.sampling import guest_sampler
 from greenbeat.tasks.scheduler import has_ended
 from greenbeat.tasks.timers import add_timer, remove_timer
 from greenbeat.tasks.tracing import BEAT, no_fiber, trace

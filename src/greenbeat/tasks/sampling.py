@@ -4,7 +4,7 @@
 
 A kernel's sample has the addresses that calls between kernels return to, innermost first: words on its stack that point
 behind a call instruction in a kernel's code. A frame that is gone can have left one there, so now and then there is one
-too many. A guest's has the module and the index of each function, see `runtime/samples.py`.
+too many. A guest's has the module and the index of each function, see `guest_samples.py`.
 
 Room in the buffer is taken by an atomic addition, and the first word is written last: where it is 0, nothing is.
 """
@@ -34,6 +34,7 @@ from greenbeat.native import (
 from greenbeat.native.targets import target_triple
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.layout import Task
+from greenbeat.runtime.pacemaker import profiling
 from greenbeat.runtime.system import now, pthread_self
 from greenbeat.tasks.layout import Fiber
 from greenbeat.tasks.tracing import code_of
@@ -66,7 +67,6 @@ class CodeMap:
     ranges: array[u64, 2]
 
 
-profiling = static(u32, name="profiling")
 samples = static(Samples, name="samples")
 # The current map; maps are never freed.
 code_map = static(ptr[CodeMap], name="code_map")
