@@ -96,9 +96,9 @@ def draw(events: list[dict[str, Any]], path: Path) -> None:
         for event in events:
             if event["ph"] == "s" and event["id"] in ends:
                 other = ends[event["id"]]
-                places = [(each["ts"] / 1000, rows[each["tid"]]) for each in (other, event)]
+                there, here = [(each["ts"] / 1000, rows[each["tid"]]) for each in (other, event)]
                 style = {"arrowstyle": "->", "color": colour, "linewidth": 0.7}
-                axes.annotate("", *places, arrowprops=style)
+                axes.annotate("", xy=there, xytext=here, arrowprops=style)
     axes.set_yticks([rows[tid] for tid in rows], [names[tid] for tid in rows], fontsize=8)
     axes.set_xlabel("milliseconds", fontsize=8)
     axes.tick_params(axis="x", labelsize=8)
