@@ -7,7 +7,6 @@ loop that the guest was spawned in, with the context variables of whoever spawne
 """
 
 import asyncio
-import contextlib
 import contextvars
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -80,9 +79,9 @@ async def _result(awaitable: Any) -> Any:
 
 def with_waiter(begin: Callable[[Waiter | None], int]) -> int:
     """The fiber that `begin` makes, whose host functions are awaited on the running loop if there is one."""
-    waiter: Waiter | None = None
-    with contextlib.suppress(RuntimeError):
-        waiter = Waiter(asyncio.get_running_loop())
+    # `get_running_loop` would tell by an exception, at several times the price, that there is none.
+    loop = asyncio._get_running_loop()
+    waiter = Waiter(loop) if loop is not None else None
     fiber = begin(waiter)
     if waiter is not None:
         waiter.fiber = fiber
