@@ -145,7 +145,7 @@ async def _run(work: GuestWork) -> Any:
     while not task.done:
         pending = native.pend_end(bridged.address, task._fiber, 0)
         try:
-            await bridged.expect(pending, lambda address: native.finish_pending(address, None))
+            await bridged.wait(pending, task._finish_wait)
         except asyncio.CancelledError as error:
             # The guest leaves its instance before the cancellation goes on.
             interrupted = error

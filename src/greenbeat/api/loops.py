@@ -82,7 +82,9 @@ class LoopBridge:
         except BaseException:
             if future.done() and not future.cancelled() and undo is not None:
                 undo(future.result())
-            self._give_up(address)
+            # If it is over, its address may be that of another one by now.
+            if self._futures.get(address) is future:
+                self._give_up(address)
             raise
 
     def _give_up(self, address: int) -> None:

@@ -10,6 +10,8 @@ both back however the call ends. A call made by a host function saves what the t
 
 from greenbeat.interpreter.enter import run
 from greenbeat.native import (
+    addressof,
+    atomic_store,
     cast,
     export,
     i32,
@@ -66,7 +68,7 @@ from greenbeat.runtime.layout import (
     SignatureType,
     Task,
 )
-from greenbeat.runtime.pacemaker import begin_running, end_running
+from greenbeat.runtime.pacemaker import begin_running
 from greenbeat.runtime.pythonapi import (
     VECTORCALL_ROOM,
     Object,
@@ -251,6 +253,8 @@ def enter(
     if likely(depth == 0):
         set_limits(task, instance, frame, 0)
         task.depth = 1
+        # A worker that frees an object may call a guest meanwhile.
+        running = thread.running
         begin_running(thread)
         status = run(task, target, frame)
         if unlikely(task.python is not None):
@@ -258,7 +262,7 @@ def enter(
         show_fuel(task)
         if unlikely(status != FINISHED) and status != RAISED:
             status = explain_stop(target, task, status)
-        end_running(thread)
+        atomic_store(addressof(thread.running), running, "relaxed")
         task.depth = 0
         task.payer = None
     else:
