@@ -218,3 +218,27 @@ def test_a_forked_child_is_not_traced() -> None:
             finally:
                 os._exit(0 if good else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("events", [64, 1 << 16])
+def test_what_holds_of_every_trace(events: int) -> None:
+    """Slices of a track are beside or inside of each other; no chain is longer than the trace, or than all work."""
+    assert (spawns(2), fib(5)) == (1, 5) and waves(2)
+    with gb.Runtime(workers=2), gb.trace(events=events) as trace:
+        spawns(300)
+        fib(24)
+        gb.gather(*[gb.spawn(fib, 15) for _ in range(4)])
+        waves(100_000)
+    timeline = trace.timeline
+    assert timeline is not None
+    found = timeline.summary()
+    assert 0 < found.span <= min(found.duration, found.work) + 0.01
+    assert found.work <= found.duration * len(found.workers) + 0.01
+    for track in {event["tid"] for event in timeline.events if event["ph"] == "X"}:
+        parts = [(e["ts"], -e["dur"]) for e in timeline.events if e["ph"] == "X" and e["tid"] == track]
+        ends: list[float] = []
+        for start, length in sorted(parts):
+            while ends and ends[-1] <= start + 0.0005:
+                ends.pop()
+            assert not ends or start - length <= ends[-1] + 0.0005
+            ends.append(start - length)
