@@ -148,7 +148,7 @@ def end_world() -> u64:
     return problem if counted == 0 else 200 + counted
 
 
-FUNCTIONS = [
+FUNCTIONS: list[Any] = [
     begin_world,
     channel_address,
     new_root,

@@ -125,7 +125,7 @@ def _check(item: Any, kind: Type) -> None:
         assert isinstance(kind, IntegerType)
         if not isinstance(item, int) or isinstance(item, bool):
             raise TypeError(f"an {kind} is needed here, not {described(item)}")
-        if not kind.fits(item):
+        if not kind.least <= item <= kind.greatest:
             raise OverflowError(f"{shown(item)} does not fit {kind}")
 
 

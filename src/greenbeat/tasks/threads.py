@@ -28,7 +28,7 @@ from greenbeat.runtime.hooks import put_exception
 from greenbeat.runtime.pacemaker import begin_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import LINUX, now, pthread_sigmask
-from greenbeat.runtime.tasks import Thread, this_thread
+from greenbeat.runtime.tasks import Thread, this_thread, threads
 from greenbeat.tasks.beat import check_signals, give_up_gil, take_gil
 from greenbeat.tasks.channels import (
     OK,
@@ -192,10 +192,12 @@ def forget_pool() -> None:
     next_alarm[0] = 0
     for i in range(u32(CLASSES)):
         fill(cast(ptr[u8], depots + i), 0, sizeof(Depot))
-    thread = this_thread()
-    if thread is not None:
+    # Nor are their records of workers, which say that their threads have given up the GIL.
+    thread = threads[0]
+    while thread is not None:
         thread.worker = None
         thread.fiber = None
+        thread = thread.next
 
 
 # ---------------------------------------------------------------- calls
