@@ -7,6 +7,7 @@ import pickle
 import random
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_values_are_checked(kind: Any, value: Any, error: type[Exception], messa
 
 
 def test_what_a_channel_is_made_of_is_checked() -> None:
-    for make, error in [
+    mistakes: list[tuple[Callable[[], Any], type[Exception]]] = [
         (lambda: gb.Channel(str), TypeError),
         (lambda: gb.Channel(int, "1"), TypeError),  # type: ignore[arg-type]
         (lambda: gb.Channel(int, True), TypeError),
@@ -99,7 +100,8 @@ def test_what_a_channel_is_made_of_is_checked() -> None:
         (lambda: gb.select([]), ValueError),
         (lambda: gb.select([gb.Channel(int)] * 65), ValueError),
         (lambda: gb.select([3]), TypeError),  # type: ignore[list-item]
-    ]:
+    ]
+    for make, error in mistakes:
         with pytest.raises(error):
             make()
 
@@ -143,7 +145,7 @@ def test_select_against_select() -> None:
         for channel in channels:
             for case in (channel, channel.sending(1)):
                 try:
-                    which, value = gb.select([case], timeout=0)
+                    _, value = gb.select([case], timeout=0)
                 except TimeoutError:
                     continue
                 sums[0] += 1 if case is not channel else -value
@@ -208,6 +210,11 @@ def test_values_given_back_keep_their_order_and_come_first() -> None:
     asyncio.run(main())
 
 
+def send_all(channel: "gb.Channel[int]") -> None:
+    for i in range(200):
+        channel.send(i, timeout=60)
+
+
 def test_receivers_cancelled_at_random_moments_lose_nothing() -> None:
     async def receive(channel: "gb.Channel[int]", found: list[int]) -> None:
         while True:
@@ -217,7 +224,7 @@ def test_receivers_cancelled_at_random_moments_lose_nothing() -> None:
         draw = random.Random(seed)
         channel: gb.Channel[int] = gb.Channel(int, draw.choice((0, 1, 5)))
         found: list[int] = []
-        sender = threading.Thread(target=lambda: [channel.send(i, timeout=60) for i in range(200)])
+        sender = threading.Thread(target=send_all, args=(channel,))
         sender.start()
         while sender.is_alive():
             receivers = [asyncio.ensure_future(receive(channel, found)) for _ in range(3)]

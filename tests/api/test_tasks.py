@@ -323,7 +323,7 @@ def test_a_loop_closed_while_waits_are_pending() -> None:
     async def hold() -> None:
         await task
 
-    async def leave() -> None:
+    async def leave(holding: list[Any]) -> None:
         holding.append(asyncio.ensure_future(hold()))
         holding.append(asyncio.ensure_future(channel.arecv()))
         holding.append(asyncio.ensure_future(gb.aselect([channel, gb.Channel(int)])))
@@ -332,7 +332,7 @@ def test_a_loop_closed_while_waits_are_pending() -> None:
     for _ in range(20):
         holding: list[Any] = []
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(leave())
+        loop.run_until_complete(leave(holding))
         gone = weakref.ref(loop)
         loop.close()
         for held in holding:

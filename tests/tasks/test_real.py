@@ -1,6 +1,7 @@
 """Random programs on real threads, and what only those can break."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,11 @@ def test_threads_join_the_same_task() -> None:
             lib.begin_world(0, 10, 50)
             root = lib.new_root(seed, 2)
             results: list[int] = []
-            threads = [
-                threading.Thread(target=lambda root=root: results.append(lib.join_task(root, 0))) for _ in range(4)
-            ]
+
+            def join(root: Any = root, results: list[int] = results) -> None:
+                results.append(lib.join_task(root, 0))
+
+            threads = [threading.Thread(target=join) for _ in range(4)]
             for thread in threads:
                 thread.start()
             lib.start_task(root)
