@@ -324,3 +324,18 @@ def f(n: int) -> float:
     return total
 """)
     same(f, 10)
+
+
+def test_what_is_called_underscore_may_be_anything() -> None:
+    f = kernel(
+        "@gb.kernel\ndef f(n: int) -> int:\n"
+        "    total = 0\n"
+        "    for _ in range(n):\n"
+        "        _, _, x = 1.5, True, n\n"
+        "        for _ in gb.prange(n):\n"
+        "            total += x\n"
+        "    return total\n"
+    )
+    assert f(5) == f.python(5) == 125
+    g = kernel("@gb.kernel\ndef f(n: int) -> int:\n    _, x = n, 2\n    return _ + x\n")
+    assert g(5) == 7

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+from functools import cached_property
 from typing import Any
 
 from greenbeat.kernels.loops import Loops
@@ -29,6 +30,11 @@ class KernelStatements(Loops):
         super().__init__(unit, function)
 
     # ---------------------------------------------------------------- variables
+
+    @cached_property
+    def reads_underscore(self) -> bool:
+        """Whether the kernel reads a variable that is called `_`."""
+        return any(isinstance(n, ast.Name) and n.id == "_" and isinstance(n.ctx, ast.Load) for n in ast.walk(self.tree))
 
     def variable(self, name: str, kind: t.Type) -> Local | TupleLocal:
         """Places for a variable of this type."""
@@ -124,7 +130,9 @@ class KernelStatements(Loops):
         """Assign to a name, an element, or several of those."""
         if isinstance(target, ast.Name):
             self.node = target
-            self.assign_name(target.id, value)
+            # What nobody reads may be something else each time.
+            if target.id != "_" or self.reads_underscore:
+                self.assign_name(target.id, value)
         elif isinstance(target, ast.Tuple | ast.List):
             if not isinstance(value, tuple):
                 self.error(f"{self.describe(value)} is no tuple and cannot be unpacked", target)
