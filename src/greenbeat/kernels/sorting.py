@@ -27,11 +27,40 @@ def sorter(element: Type) -> "Kernel[None]":
         def less(x: element, y: element) -> bool:
             return x < y or (y != y and x == x)
 
+        @kernel
+        def zipped(
+            source: items, first: int, middle: int, second: int, end: int, target: items, at: int
+        ) -> tuple[int, int]:
+            """Merge two parts until one of them ends; where both are then."""
+            while first < middle and second < end:
+                if less(source[second], source[first]):
+                    target[at] = source[second]
+                    second += 1
+                else:
+                    target[at] = source[first]
+                    first += 1
+                at += 1
+            return first, second
+
     else:
 
         @kernel
         def less(x: element, y: element) -> bool:
             return x < y
+
+        @kernel
+        def zipped(
+            source: items, first: int, middle: int, second: int, end: int, target: items, at: int
+        ) -> tuple[int, int]:
+            """As above, without a branch that nobody could predict: for floats, that takes longer."""
+            while first < middle and second < end:
+                x, y = source[first], source[second]
+                later = y < x
+                target[at] = y if later else x
+                second += later
+                first += not later
+                at += 1
+            return first, second
 
     @kernel
     def bound(a: items, first: int, end: int, x: element, after: bool) -> int:
@@ -60,19 +89,12 @@ def sorter(element: Type) -> "Kernel[None]":
                 merge(source, cut, middle, other, end, target, further),
             )
             return
-        while first < middle and second < end:
-            if less(source[second], source[first]):
-                target[at] = source[second]
-                second += 1
-            else:
-                target[at] = source[first]
-                first += 1
-            at += 1
-        for i in range(middle - first):
-            target[at + i] = source[first + i]
-        at += middle - first
-        for i in range(end - second):
-            target[at + i] = source[second + i]
+        one, other = zipped(source, first, middle, second, end, target, at)
+        at += one - first + other - second
+        for i in range(middle - one):
+            target[at + i] = source[one + i]
+        for i in range(end - other):
+            target[at + i] = source[other + i]
 
     @kernel
     def sort(a: items, scratch: items, first: int, end: int, elsewhere: bool) -> None:
