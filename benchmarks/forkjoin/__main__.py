@@ -5,7 +5,8 @@
 
 For each program: the serial kernel's time, how much longer the parallel one takes on one processor, how much faster
 than the serial one it is on several, and the time of each peer there, relative to Greenbeat's. Where the speed-up is
-not near the number of processors, two serial kernels are run at once: what they lose, no scheduler can win.
+not near the number of processors, serial kernels are run at once: what they lose, no scheduler can win. A trace of one
+run says how parallel what was forked is, and how busy the workers were.
 """
 
 import argparse
@@ -71,6 +72,13 @@ def measured(made: Workload, size: int, workers: int, rounds: int, rivals: list[
     if found["serial"] / found[f"on {workers}"] < WANTED * workers:
         copies = [made.prepare(size) for _ in range(workers)]
         found["copies"] = workers * found["serial"] / copies_at_once(made, copies, rounds)
+        with gb.Runtime(workers=workers):
+            made.parallel(*inputs)
+            with gb.trace() as trace:
+                made.parallel(*inputs)
+        assert trace.timeline is not None
+        traced = trace.timeline.summary()
+        found["parallelism"], found["busy"] = traced.parallelism, traced.work / traced.duration
     for rival in rivals:
         if (taken := rival.measure(made, size, inputs, workers, rounds)) is not None:
             found[rival.name] = taken
@@ -83,7 +91,8 @@ def reason(name: str, found: dict[str, Any], workers: int) -> str:
     parts = [f"{workers} serial copies at once get {copies:.2f} times as much done as one"]
     parts.append(f"the forks take {alone:.2f} times as long on one processor")
     parts.append(f"both leave {copies / alone:.2f}")
-    return f"{name}: {speed:.2f}. {', '.join(parts).capitalize()}."
+    traced = f"work / span is {found['parallelism']:.1f}, and {found['busy']:.2f} workers were busy"
+    return f"{name}: {speed:.2f}. {', '.join(parts)}. In a trace, {traced}."
 
 
 def main() -> None:
