@@ -154,11 +154,13 @@ def cancel(fiber: ptr[Fiber]) -> None:
 def run_fiber(worker: ptr[Worker], fiber: ptr[Fiber]) -> None:
     """Run a fiber until it has ended, parked or yielded."""
     thread = cast(ptr[Thread], worker.thread)
+    if thread is not None:
+        # Once, not at each beat, which calls something as well: or every other tick would be spared.
+        thread.calls += 1
     while True:
         worker.current = fiber
         fiber.worker = worker
         if thread is not None:
-            thread.calls += 1
             atomic_store(addressof(thread.fiber), fiber, "relaxed")
         trace(worker, RUN, 0, fiber, no_fiber())
         switch(addressof(worker.scheduler), fiber.stack_pointer, fiber)
