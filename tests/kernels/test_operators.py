@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from tests.kernels.making import binary, kernel, same, unary
 
@@ -98,6 +98,9 @@ def test_floats(op: str, a: float, b: float) -> None:
 
 
 @given(a=floats, b=floats)
+@example(a=0.0, b=-math.inf)
+@example(a=-0.0, b=-math.inf)
+@example(a=0.0, b=-1e308)
 def test_float_powers(a: float, b: float) -> None:
     if a < 0 and math.isfinite(a) and math.isfinite(b) and b != int(b):
         with pytest.raises(ValueError, match="complex"):

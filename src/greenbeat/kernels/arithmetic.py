@@ -169,7 +169,8 @@ class Arithmetic(KernelValues):
         plain = not isinstance(source, Value) and source >= 0 and source == int(source)
         if not plain:
             zero = self.temporary(f"fcmp oeq double {base.ir}, 0.0", t.BOOL)
-            negative = self.temporary(f"fcmp olt double {exponent.ir}, 0.0", t.BOOL)
+            # Negative and finite: to the power of minus infinity, zero is infinity.
+            negative = self.float_class(exponent, 0x18)
             both = self.temporary(f"and i1 {zero.ir}, {negative.ir}", t.BOOL)
             message = "0.0 cannot be raised to a negative power"
             self.fail_if(both, "ZeroDivisionError", message, node)
