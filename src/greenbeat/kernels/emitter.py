@@ -236,6 +236,17 @@ class KernelEmitter(KernelStatements):
         found = intrinsics.find(callee)
         return isinstance(callee, Method) or (found is not None and found.calls)
 
+    def sizes_named(self, node: ast.expr) -> list[tuple[str, int]]:
+        if isinstance(node, ast.Name) and node.id == forking.END and isinstance(self.kernel, forking.LoopFunction):
+            arrays = ((self.scope.names[name], dimension) for name, dimension in self.kernel.facts.sizes)
+            return [(array.data, dimension) for array, dimension in arrays if isinstance(array, ArrayValue)]
+        return super().sizes_named(node)
+
+    def is_not_negative(self, value: Any, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name) and node.id == forking.FIRST and isinstance(self.kernel, forking.LoopFunction):
+            return self.kernel.facts.from_zero
+        return super().is_not_negative(value, node)
+
     def for_received(self, node: ast.For, channel: Value) -> None:
         tasking.loop_over(self, node, channel)
 

@@ -12,6 +12,7 @@ what happens at beats.
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from greenbeat.forkjoin import words
@@ -34,6 +35,19 @@ MOST_LOOP_WORDS = 100
 Combine = KernelFunction | list[type[ast.operator]]
 
 
+@dataclass
+class Facts:
+    """What is known of a loop's bounds.
+
+    Attributes:
+        from_zero: whether the first iteration is not negative.
+        sizes: arrays, by name, with the dimension whose size the end is at most.
+    """
+
+    from_zero: bool = False
+    sizes: list[tuple[str, int]] = field(default_factory=list)
+
+
 class LoopFunction(KernelFunction):
     """A kernel that is made of a part of another one: a parallel loop's iterations from `first` to `end`."""
 
@@ -46,12 +60,14 @@ class LoopFunction(KernelFunction):
         parameters: list[tuple[str, t.Type]],
         result: t.Type,
         known: dict[str, Any],
+        facts: "Facts | None" = None,
     ) -> None:
         # Everything that says where the text is, is the outer kernel's.
         self.__dict__.update(outer.__dict__)
         self.parameters, self.result = parameters, result
         self._tree = tree
         self._known = {**getattr(outer, "_known", {}), **known}
+        self.facts = facts or Facts()
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -265,7 +281,12 @@ def parallel_loop(emitter: Any, node: ast.For, call: ast.Call) -> None:
         result = TupleType(tuple(kinds.values()))
         tree.body.append(ast.Return(ast.Tuple([ast.Name(name, ast.Load()) for name in sums], ast.Load())))
     known = {RANGE: range, **{name: value for name, value in found.items() if is_known(value)}}
-    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result, known)
+    facts = Facts(len(bounds) == 1 or emitter.is_not_negative(start, call.args[0]))
+    named = emitter.sizes_named(call.args[-1])
+    for name, value in variables.items():
+        if isinstance(value, ArrayValue):
+            facts.sizes += [(name, dimension) for data, dimension in named if data == value.data]
+    function = LoopFunction(emitter.kernel, placed(tree, node), parameters, result, known, facts)
     neutral = [emitter.promoted(NEUTRAL[added[name]], kind, node) for name, kind in kinds.items()]
     words = run_loop(emitter, node, function, [start, end], list(variables.values()), neutral, list(added.values()))
     for (name, value), word in zip(sums.items(), words, strict=True):
