@@ -2,11 +2,13 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -198,3 +200,32 @@ def test_spawning_in_turn_maps_nothing() -> None:
         kernels.chain(3)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults < 200
     assert len(mappings()) <= len(before) + 1
+
+
+MILLION = """
+import os
+from benchmarks.spawn import green_turns
+import greenbeat as gb
+done = gb.Channel(None)
+green_turns(done, 10_000)
+os.write(2, b"begin")
+green_turns(done, 1_000_000)
+os.write(2, b"end")
+"""
+
+
+def test_a_million_tasks_in_turn_ask_the_system_for_no_memory(tmp_path: Path) -> None:
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed: it counts the system calls")
+    calls = "mmap,munmap,madvise,mremap,brk,mprotect"
+    found = tmp_path / "calls"
+    command = ["strace", "-f", "-e", f"trace={calls},write", "-o", str(found), sys.executable, "-c", MILLION]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0 and "ptrace" in done.stderr:
+        pytest.skip(f"strace may not trace here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.stderr.endswith("beginend"), done.stderr
+    lines = found.read_text().splitlines()
+    begin = next(i for i, line in enumerate(lines) if 'write(2, "begin"' in line)
+    end = next(i for i, line in enumerate(lines) if 'write(2, "end"' in line)
+    wanted = tuple(f"{name}(" for name in calls.split(","))
+    assert not [line for line in lines[begin:end] if any(call in line for call in wanted)]
