@@ -87,7 +87,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "task_ended": (ctypes.c_bool, _word),
     "join_task": (_half, _word, _word),
     "new_channel": (_word, _half, _half),
-    "hold_channel": (None, _word),
     "drop_channel": (None, _word),
     "close_channel": (ctypes.c_bool, _word),
     "give_back": (ctypes.c_bool, _word, ctypes.c_void_p),

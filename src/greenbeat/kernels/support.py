@@ -103,7 +103,7 @@ def words_of(fiber: ptr[Fiber], made: ptr[Fiber]) -> ptr[u64]:
 def hold(fiber: ptr[Fiber], made: ptr[Fiber], channel: u64) -> None:
     """Let a task keep a channel."""
     serve = fiber.services.hold
-    serve(made, cast(ptr[void], channel))
+    serve(fiber, made, cast(ptr[void], channel))
 
 
 @native

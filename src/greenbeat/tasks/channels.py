@@ -50,6 +50,9 @@ from greenbeat.tasks.waiting import begin, deliver, dequeue, enqueue, fire, park
 OK, CLOSED, TIMED_OUT, WOULD_WAIT, CANCELLED_WAIT, NO_MEMORY = range(6)
 
 MOST_WORDS = 16
+# Tasks that a kernel spawns hold its channels. Each worker counts for the channel that it met last without telling
+# others; as long as it does, the channel has so many references more, and so never none.
+COUNTING = 1 << 32
 
 
 @struct
@@ -98,19 +101,41 @@ def new_channel(width: u32, capacity: u32) -> ptr[Channel]:
 
 
 @export
-def hold_channel(channel: ptr[Channel]) -> None:
-    """One more holder."""
-    atomic_update("add", addressof(channel.references), u64(1), "relaxed")
-
-
-@export
 def drop_channel(channel: ptr[Channel]) -> None:
     """One holder less; the last one frees it."""
     if atomic_update("sub", addressof(channel.references), u64(1), "acq_rel") == 1:
-        while channel.returned is not None:
-            free_returned(channel)
-        free(cast(ptr[void], channel.buffer))
-        free(cast(ptr[void], channel))
+        free_channel(channel)
+
+
+@native(noinline=True)
+def free_channel(channel: ptr[Channel]) -> None:
+    """Free a channel that nobody holds."""
+    while channel.returned is not None:
+        free_returned(channel)
+    free(cast(ptr[void], channel.buffer))
+    free(cast(ptr[void], channel))
+
+
+@native(noinline=True)
+def settle_kept(worker: ptr[Worker]) -> None:
+    """Add what a worker has counted to the channel that it counts for, and count for none."""
+    channel = cast(ptr[Channel], worker.kept)
+    worker.kept = None
+    if channel is not None:
+        change = u64(worker.kept_count) - COUNTING
+        if atomic_update("add", addressof(channel.references), change, "acq_rel") + change == 0:
+            free_channel(channel)
+
+
+@inline
+def count_kept(worker: ptr[Worker], channel: ptr[void], change) -> None:
+    """Tasks that this worker has spawned or ended hold a channel, or do not any more."""
+    if unlikely(worker.kept != channel):
+        settle_kept(worker)
+        atomic_update("add", addressof(cast(ptr[Channel], channel).references), u64(COUNTING), "relaxed")
+        worker.kept = channel
+        worker.kept_count = 0
+    worker.kept_count += change
 
 
 @native

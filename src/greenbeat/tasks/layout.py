@@ -55,8 +55,8 @@ class KernelServices:
     # handle.
     spawn: function[[ptr["Fiber"], ptr[void], u64], ptr["Fiber"]]
     start: function[[ptr["Fiber"], ptr["Fiber"], u64], u64]
-    # hold(made, channel): the channel lives as long as what was made runs.
-    hold: function[[ptr["Fiber"], ptr[void]], None]
+    # hold(fiber, made, channel): the channel lives as long as what was made runs.
+    hold: function[[ptr["Fiber"], ptr["Fiber"], ptr[void]], None]
     # join(fiber, handle) waits and gives the fiber, whose words are the result; then forget(fiber, joined).
     join: function[[ptr["Fiber"], u64], ptr["Fiber"]]
     forget: function[[ptr["Fiber"], ptr["Fiber"]], None]
@@ -237,6 +237,9 @@ class Worker:
     next: ptr["Worker"]
     # Whether it counts among those that run fibers.
     is_seated: u32
+    # A channel, and how many more tasks hold it than its references say; see `channels.py`.
+    kept: ptr[void]
+    kept_count: i64
     # What the pacemaker knows of the thread.
     thread: ptr[void]
     root: ptr[Fiber]

@@ -17,7 +17,6 @@ from greenbeat.native import (
     compare_exchange,
     fence,
     inline,
-    likely,
     native,
     ptr,
     u8,
@@ -53,9 +52,7 @@ from greenbeat.tasks.pool import (
     sit_down,
     stand_up,
     steal_from_others,
-    stop_searching,
     take_from_sleepers,
-    wake_one,
 )
 from greenbeat.tasks.stacks import release_fiber
 from greenbeat.tasks.switch import switch
@@ -243,29 +240,3 @@ def cancel_or_give(fiber: ptr[Fiber]) -> bool:
     wake_driver(driver)
     sched_yield()
     return False
-
-
-@native
-def work(worker: ptr[Worker]) -> None:
-    """The life of a worker of the pool. The GIL is not held."""
-    searching = False
-    sit_down(worker)
-    begin_running(cast(ptr[Thread], worker.thread))
-    while True:
-        fiber = find(worker)
-        if fiber is not None:
-            if searching:
-                searching = False
-                stop_searching()
-                wake_one()
-            if likely(atomic_load(addressof(pool.stopping), "relaxed") == 0) or cancel_or_give(fiber):
-                run_fiber(worker, fiber)
-            continue
-        if searching:
-            searching = False
-            stop_searching()
-        if atomic_load(addressof(pool.stopping), "acquire") != 0:
-            break
-        searching = rest(worker, cast(ptr[Fiber], 0)) == SEARCHING
-    stand_up(worker)
-    end_running(cast(ptr[Thread], worker.thread))

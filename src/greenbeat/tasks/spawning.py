@@ -9,7 +9,7 @@ task that was joined already, whose stack serves somebody else by now, is told f
 
 from greenbeat.native import addressof, atomic_load, cast, function, inline, native, ptr, stack, u32, u64, void
 from greenbeat.tasks.beat import abandon, fail_service, leave
-from greenbeat.tasks.channels import Channel, close_channel, drop_channel, fiber_receive, fiber_send, hold_channel
+from greenbeat.tasks.channels import Channel, close_channel, count_kept, fiber_receive, fiber_send
 from greenbeat.tasks.layout import (
     BAD_HANDLE,
     BY_CANCEL,
@@ -85,11 +85,11 @@ def dismiss_channels(made: ptr[void]) -> None:
     """A task has ended: give its channels back."""
     fiber = cast(ptr[Fiber], made)
     for i in range(fiber.channel_count):
-        drop_channel(cast(ptr[Channel], fiber.channels[i]))
+        count_kept(fiber.worker, fiber.channels[i], -1)
 
 
 @native
-def hold_service(made: ptr[Fiber], channel: ptr[void]) -> None:
+def hold_service(fiber: ptr[Fiber], made: ptr[Fiber], channel: ptr[void]) -> None:
     """Let a task that has not begun keep one of at most MOST_CHANNELS channels."""
     if made.keeping is None:
         made.keeping = cast(ptr[void], made)
@@ -97,7 +97,7 @@ def hold_service(made: ptr[Fiber], channel: ptr[void]) -> None:
         made.channel_count = 0
     made.channels[made.channel_count] = channel
     made.channel_count += 1
-    hold_channel(cast(ptr[Channel], channel))
+    count_kept(fiber.worker, channel, 1)
 
 
 @native(noinline=True)

@@ -13,6 +13,7 @@ from greenbeat.native import (
     fill,
     function,
     inline,
+    likely,
     native,
     ptr,
     sizeof,
@@ -25,7 +26,7 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.hooks import put_exception
-from greenbeat.runtime.pacemaker import begin_running, next_alarm
+from greenbeat.runtime.pacemaker import begin_running, end_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import LINUX, now, pthread_sigmask
 from greenbeat.runtime.tasks import Thread, this_thread, threads
@@ -36,6 +37,7 @@ from greenbeat.tasks.channels import (
     Channel,
     give_back,
     outcome,
+    settle_kept,
     try_receive,
     try_send,
 )
@@ -71,12 +73,12 @@ from greenbeat.tasks.scheduler import (
     INTERRUPTED,
     SEARCHING,
     cancel,
+    cancel_or_give,
     drop_reference,
     find,
     has_ended,
     rest,
     run_fiber,
-    work,
 )
 from greenbeat.tasks.spawning import prepare_services
 from greenbeat.tasks.stacks import Depot, depots, new_fiber
@@ -128,6 +130,34 @@ def prepare_tasks() -> None:
 
 
 # ---------------------------------------------------------------- the pool
+
+
+@native
+def work(worker: ptr[Worker]) -> None:
+    """The life of a worker of the pool. The GIL is not held."""
+    searching = False
+    sit_down(worker)
+    begin_running(cast(ptr[Thread], worker.thread))
+    while True:
+        fiber = find(worker)
+        if fiber is not None:
+            if searching:
+                searching = False
+                stop_searching()
+                wake_one()
+            if likely(atomic_load(addressof(pool.stopping), "relaxed") == 0) or cancel_or_give(fiber):
+                run_fiber(worker, fiber)
+            continue
+        if searching:
+            searching = False
+            stop_searching()
+        if atomic_load(addressof(pool.stopping), "acquire") != 0:
+            break
+        settle_kept(worker)
+        searching = rest(worker, cast(ptr[Fiber], 0)) == SEARCHING
+    settle_kept(worker)
+    stand_up(worker)
+    end_running(cast(ptr[Thread], worker.thread))
 
 
 @export
@@ -220,6 +250,7 @@ def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
             continue
         if searching:
             stop_searching()
+        settle_kept(worker)
         how = rest(worker, root)
         searching = how == SEARCHING
         if how == INTERRUPTED:
@@ -270,6 +301,8 @@ def run_on_fiber(thread: ptr[Thread], worker: ptr[Worker], fiber: ptr[Fiber]) ->
         stand_up(worker)
         if anything_ready():
             wake_one()
+    if unlikely(worker.kept is not None):
+        settle_kept(worker)
     if unlikely(worker.exception is not None):
         exception = worker.exception
         worker.exception = None
