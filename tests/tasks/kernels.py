@@ -10,6 +10,12 @@ def forever() -> None:
 
 
 @gb.kernel
+def recur(n: int) -> int:
+    """A recursion that LLVM makes a loop of."""
+    return recur(n + 1)
+
+
+@gb.kernel
 def pong(requests: gb.Channel[gb.i64], answers: gb.Channel[gb.i64]) -> None:
     for value in requests:
         answers.send(value + 1)

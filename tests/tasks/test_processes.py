@@ -42,6 +42,12 @@ RUNNING = {
         threading.Thread(target=join, daemon=True).start()
         threading.Thread(target=a.recv, daemon=True).start()
     """,
+    "a group that was not left": """
+        group = gb.TaskGroup()
+        group.__enter__()
+        group.spawn(forever)
+        group.spawn(wait, a)
+    """,
 }
 
 
@@ -66,6 +72,7 @@ def test_the_interpreter_ends_at_any_moment(what: str) -> None:
         "play(a, b)",
         "wait(a)",
         "fib(60)",
+        "recur(0)",
         "gb.spawn(forever).join()",
         "a.recv()",
         "gb.select([a, b])",

@@ -94,7 +94,7 @@ class KernelEmitter(KernelStatements):
         yield "  %place = call ptr @llvm.addressofreturnaddress.p0()"
         yield f"  %bottom = getelementptr i8, ptr %place, i64 {-FRAME_MARGIN}"
         yield f"  %floor.place = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'floor')}"
-        yield "  %floor = load ptr, ptr %floor.place, align 8"
+        yield "  %floor = load atomic ptr, ptr %floor.place monotonic, align 8"
         yield "  %short = icmp ult ptr %bottom, %floor"
         yield "  br i1 %short, label %overflow, label %begin, !prof !1"
         yield "overflow:"
