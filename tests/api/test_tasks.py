@@ -199,6 +199,48 @@ def test_a_group_is_used_once_and_inside_of_its_block() -> None:
         pass
 
 
+def test_threads_spawn_in_a_group_until_its_block_is_over() -> None:
+    for _ in range(20):
+        told: list[str] = []
+
+        def spawn_more(group: gb.TaskGroup, told: list[str] = told) -> None:
+            try:
+                for _ in range(500):
+                    group.spawn(chain, 0)
+            except RuntimeError as error:
+                told.append(str(error))
+
+        with gb.TaskGroup() as group:
+            threads = [threading.Thread(target=spawn_more, args=(group,)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+        assert all(task.done for task in group._tasks)
+        for thread in threads:
+            thread.join()
+        assert set(told) <= {"a TaskGroup spawns inside of its `with` block"}
+
+
+def test_other_threads_cannot_spawn_in_a_group_of_asyncio() -> None:
+    async def main() -> None:
+        async with gb.TaskGroup() as group:
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                await asyncio.to_thread(group.spawn, forever)
+
+    asyncio.run(main())
+
+
+def test_a_group_that_is_dropped_lets_its_tasks_go() -> None:
+    channel = gb.Channel(gb.i64)
+    group = gb.TaskGroup()
+    group.__enter__()
+    tasks = [group.spawn(wait, channel) for _ in range(10)]
+    del group
+    gc.collect()
+    for n in range(10):
+        channel.send(n)
+    assert sorted(gb.gather(*tasks)) == list(range(10))
+
+
 def test_a_cancelled_task_does_not_end_its_group() -> None:
     with gb.TaskGroup() as group:
         group.spawn(forever).cancel()

@@ -226,19 +226,23 @@ def _checked(task: Any) -> Task:
 
 
 class _Crowd:
-    """Tasks that a thread waits for together; told one by one as they end."""
+    """Tasks that a thread waits for together; told one by one as they end. Other threads may add some."""
 
     def __init__(self) -> None:
         self._bridge = new_native_bridge(-1)
         self._pending: dict[int, Task] = {}
-        weakref.finalize(self, native.free_bridge, self._bridge)
+        # What has just been added may be over before it is in the dictionary.
+        self._guard = threading.RLock()
+        # At the interpreter's end, what is still waited for needs the bridge.
+        weakref.finalize(self, _give_up, _process, self._bridge, self._pending).atexit = False
 
     def add(self, task: Task) -> None:
         """Wait for one more."""
-        address = native.pend_end(self._bridge, task._fiber, 0)
-        if not address:
-            raise MemoryError("no memory to wait with")
-        self._pending[address] = task
+        with self._guard:
+            address = native.pend_end(self._bridge, task._fiber, 0)
+            if not address:
+                raise MemoryError("no memory to wait with")
+            self._pending[address] = task
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -247,12 +251,15 @@ class _Crowd:
         """The next that has ended; may raise what a signal's handler raises."""
         while not (address := native.take_done(self._bridge)):
             native.sleep_at_bridge(self._bridge, 0)
+        with self._guard:
+            task = self._pending.pop(address)
+        # From now on, the address may be another's.
         native.finish_pending(address, None)
-        return self._pending.pop(address)
+        return task
 
     def cancel(self) -> None:
         """Cancel all that have not ended."""
-        for task in self._pending.values():
+        for task in list(self._pending.values()):
             task.cancel()
 
     def end(self) -> list[Task]:
@@ -267,6 +274,24 @@ class _Crowd:
         if interrupted is not None:
             raise interrupted
         return ended
+
+
+def _give_up(process: int, bridge: int, pending: dict[int, Task]) -> None:
+    """Wait no longer for what nobody asks about; in a forked child it is the parent's."""
+    if process != _process:
+        return
+    for address in list(pending):
+        if native.cancel_pending(address):
+            native.finish_pending(address, None)
+            del pending[address]
+    while pending:
+        # What could not be cancelled is over, or just about to be.
+        if address := native.take_done(bridge):
+            native.finish_pending(address, None)
+            del pending[address]
+        else:
+            time.sleep(0)
+    native.free_bridge(bridge)
 
 
 def gather(*tasks: Task) -> list[Any]:
@@ -302,6 +327,8 @@ class TaskGroup:
         self._tasks: list[Task] = []
         self._entered = self._left = False
         self._crowd: _Crowd | None = None
+        # Other threads may spawn, too.
+        self._guard = threading.RLock()
         # Not as tasks of asyncio, which others may cancel.
         self._waiting: dict[asyncio.Future[int], Task] = {}
 
@@ -312,18 +339,20 @@ class TaskGroup:
             RuntimeError: the block has not begun, or is over.
             TypeError, ValueError: as `greenbeat.spawn`.
         """
-        if not self._entered or self._left:
-            raise RuntimeError("a TaskGroup spawns inside of its `with` block")
-        task = Task(work_of(function, arguments), 2)
-        self._tasks.append(task)
-        if self._crowd is not None:
-            self._crowd.add(task)
-        else:
-            bridge = this_loop()
-            waiting = bridge.expect(native.pend_end(bridge.address, task._fiber, 0), task._finish_wait)
-            self._waiting[waiting] = task
-            waiting.add_done_callback(self._one_ended)
-        return task
+        with self._guard:
+            if not self._entered or self._left:
+                raise RuntimeError("a TaskGroup spawns inside of its `with` block")
+            crowd = self._crowd
+            bridge = this_loop() if crowd is None else None
+            task = Task(work_of(function, arguments), 2)
+            self._tasks.append(task)
+            if crowd is not None:
+                crowd.add(task)
+            elif bridge is not None:
+                waiting = bridge.expect(native.pend_end(bridge.address, task._fiber, 0), task._finish_wait)
+                self._waiting[waiting] = task
+                waiting.add_done_callback(self._one_ended)
+            return task
 
     def _enter(self) -> None:
         if self._entered:
@@ -341,12 +370,19 @@ class TaskGroup:
         assert self._crowd is not None
         failed: list[BaseException] = []
         try:
-            while error is None and not failed and len(self._crowd):
+            while error is None and not failed and not self._leave():
                 failed += _failures([self._crowd.next()])
         finally:
-            self._left = True
+            with self._guard:
+                self._left = True
             failed += _failures(self._crowd.end())
         self._raise(error, failed)
+
+    def _leave(self) -> bool:
+        """Whether all have ended; then there will be no others."""
+        with self._guard:
+            self._left = self._left or not len(self._crowd or ())
+            return self._left
 
     async def __aenter__(self) -> "TaskGroup":
         self._enter()
