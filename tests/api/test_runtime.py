@@ -1,6 +1,8 @@
 """Runtime: one at a time, and every task ends or goes on in the next."""
 
+import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -75,3 +77,20 @@ def test_runtimes_in_turn_while_others_spawn() -> None:
         thread.join(60)
         assert not thread.is_alive()
     assert problems == []
+
+
+async def _awaited(task: gb.Task) -> object:
+    return await task
+
+
+@pytest.mark.parametrize(
+    "join", [gb.Task.join, lambda task: gb.gather(task)[0], lambda task: asyncio.run(_awaited(task))]
+)
+def test_who_joins_a_task_that_waits_in_no_runtime_makes_one(join: Callable[[gb.Task], object]) -> None:
+    channel = gb.Channel(gb.i64)
+    with gb.Runtime(1):
+        waiting = gb.spawn(wait, channel)
+        with pytest.raises(TimeoutError):
+            waiting.join(0.1)
+    channel.send(3)
+    assert join(waiting) == 3

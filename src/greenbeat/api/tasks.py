@@ -132,6 +132,7 @@ class Task:
         deadline = deadline_of(timeout)
         if not self.done:
             self._check_process()
+            ensure_runtime()
             if native.join_task(self._fiber, deadline) == TIMED_OUT:
                 raise TimeoutError(f"{self!r} has not ended within {timeout} s")
         return self.result()
@@ -193,6 +194,7 @@ class Task:
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done:
             self._check_process()
+            ensure_runtime()
             bridge = this_loop()
             pending = native.pend_end(bridge.address, self._fiber, 0)
             try:
@@ -238,6 +240,7 @@ class _Crowd:
 
     def add(self, task: Task) -> None:
         """Wait for one more."""
+        ensure_runtime()
         with self._guard:
             address = native.pend_end(self._bridge, task._fiber, 0)
             if not address:

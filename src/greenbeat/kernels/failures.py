@@ -7,7 +7,9 @@ compiled with the file, the name and the position of the kernel's source, and ru
 import _ast
 import builtins
 import ctypes
+import functools
 import json
+from types import CodeType
 from typing import Any
 
 from greenbeat import errors
@@ -42,13 +44,18 @@ def failure(status: int, site: int, *words: int) -> BaseException:
 
 def placed(exception: BaseException, file: str, name: str, position: list[Any]) -> BaseException:
     """The exception with the traceback of having been raised there."""
-    line, column, end_line, end_column = position
-    place = {"lineno": line, "col_offset": column, "end_lineno": end_line or line, "end_col_offset": end_column or 0}
-    statement = _ast.Raise(exc=_ast.Name(id="exception", ctx=_ast.Load(), **place), cause=None, **place)
-    code = compile(_ast.Module(body=[statement], type_ignores=[]), file, "exec").replace(co_name=name, co_qualname=name)
     try:
-        exec(code, {"exception": exception})
+        exec(_raising(file, name, *position), {"exception": exception})
     except BaseException as raised:
         trace = raised.__traceback__
         return raised.with_traceback(trace.tb_next if trace is not None else None)
     raise AssertionError("the statement raises")
+
+
+@functools.lru_cache(256)
+def _raising(file: str, name: str, line: int, column: int, end_line: int | None, end_column: int | None) -> CodeType:
+    """Code that raises `exception` at a place of a file."""
+    place = {"lineno": line, "col_offset": column, "end_lineno": end_line or line, "end_col_offset": end_column or 0}
+    statement = _ast.Raise(exc=_ast.Name(id="exception", ctx=_ast.Load(), **place), cause=None, **place)
+    code = compile(_ast.Module(body=[statement], type_ignores=[]), file, "exec")
+    return code.replace(co_name=name, co_qualname=name)
