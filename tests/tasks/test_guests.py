@@ -335,3 +335,53 @@ def test_value_stacks_are_given_back(make: Make) -> None:
         assert used.soft > used.stack + 15_000 * layout.SLOT
         del task
         assert gb.spawn(exports.add, 1, 2).join() == 3
+
+
+WAITS = """(module (import "h" "f" (func $f (param i32) (result i32)))
+ (func (export "twice") (param i32) (result i32) (i32.mul (i32.const 2) (call $f (local.get 0)))))"""
+
+
+def waiting_guests(host: Any, count: int) -> list[gb.Task]:
+    module = gb.Module.from_wat(WAITS)
+    function = gb.Function(host, ["i32"], ["i32"])
+    return [gb.spawn(module.instantiate({"h": {"f": function}}).exports.twice, i) for i in range(count)]
+
+
+def test_host_functions_that_wait_do_not_use_up_the_workers() -> None:
+    from tests.tasks import kernels
+
+    def through_task(x: int) -> int:
+        gb.spawn(kernels.chain, 2).join()
+        return x
+
+    channel = gb.Channel(gb.i64)
+
+    def through_channel(x: int) -> int:
+        if x % 2:
+            channel.send(x)
+            return x
+        return int(channel.recv()) * 0 + x
+
+    def through_gather(x: int) -> int:
+        gb.gather(gb.spawn(kernels.chain, 1), gb.spawn(kernels.chain, 2))
+        return x
+
+    with gb.Runtime(2):
+        for host in (through_task, through_channel, through_gather):
+            assert gb.gather(*waiting_guests(host, 12)) == [2 * i for i in range(12)]
+
+
+def test_what_waits_in_a_host_function_can_be_cancelled_and_closed() -> None:
+    channel = gb.Channel(gb.i64)
+
+    def host(x: int) -> int:
+        return int(channel.recv())
+
+    with gb.Runtime(2):
+        tasks = waiting_guests(host, 5)
+        tasks[0].cancel()
+        with pytest.raises(gb.Cancelled):
+            tasks[0].join()
+    for task in tasks[1:]:
+        with pytest.raises(gb.Cancelled):
+            task.join()

@@ -108,7 +108,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "new_call_guest": (_word, _object, _object),
     "guest_result": (_object, _word),
     "answer_guest": (_half, _word, _half, _object, _half),
-    "sleep_at_bridge": (ctypes.c_bool, _word, _word),
+    "sleep_at_bridge": (_half, _word, _word, _half),
 }
 
 

@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from greenbeat.api.bridge import native
 from greenbeat.api.checks import described, shown
-from greenbeat.api.loops import CLOSED, OK, TIMED_OUT, WOULD_WAIT, this_loop, words
+from greenbeat.api.loops import CANCELLED, CLOSED, OK, TIMED_OUT, WAITER_CANCELLED, WOULD_WAIT, this_loop, words
+from greenbeat.api.runtime import wait_natively
 from greenbeat.api.tasks import deadline_of
-from greenbeat.errors import ChannelClosed
+from greenbeat.errors import Cancelled, ChannelClosed
 from greenbeat.native.types import BoolType, FloatType, IntegerType, Type
 
 MOST_WORDS = 16
 MOST_CAPACITY = 1 << 24
 # See `tasks/selecting.py`.
 CLOSED_CASE, PENDING, MOST_CASES = 1 << 16, 0xFFFF_FFFF, 64
-BY_TIME = 0x1000_0001
+BY_CANCEL, BY_TIME = 0x1000_0000, 0x1000_0001
 
 _NAMES: dict[Any, str] = {int: "i64", float: "f64", bool: "bool"}
 
@@ -184,7 +185,9 @@ class Channel(Generic[Element]):
         """
         room = words(self._format.width)
         self._format.pack(value, room)
-        self._conclude(native.thread_send(self._address, room, deadline_of(timeout), timeout != 0), timeout, "sent")
+        self._conclude(
+            wait_natively(native.thread_send, self._address, room, deadline_of(timeout), timeout != 0), timeout, "sent"
+        )
 
     def recv(self, timeout: float | None = None) -> Any:
         """Receive the oldest value; wait in this thread while there is none.
@@ -194,7 +197,7 @@ class Channel(Generic[Element]):
             TimeoutError: nobody has sent in time.
         """
         room = words(self._format.width)
-        result = native.thread_receive(self._address, room, deadline_of(timeout), timeout != 0)
+        result = wait_natively(native.thread_receive, self._address, room, deadline_of(timeout), timeout != 0)
         self._conclude(result, timeout, "received")
         return self._format.unpack(room)
 
@@ -250,6 +253,8 @@ class Channel(Generic[Element]):
             _closed(self)
         if result in (TIMED_OUT, WOULD_WAIT):
             raise TimeoutError(f"nothing was {done} within {timeout} s")
+        if result == CANCELLED:
+            raise Cancelled(WAITER_CANCELLED)
         if result != OK:
             raise MemoryError("no memory to wait with")
 
@@ -342,6 +347,8 @@ class _Cases:
         """Which case was done, and what it received."""
         if found == BY_TIME:
             raise TimeoutError(f"none of the {len(self.channels)} channels was ready within {timeout} s")
+        if found == BY_CANCEL:
+            raise Cancelled(WAITER_CANCELLED)
         number = found & (CLOSED_CASE - 1)
         if found & CLOSED_CASE:
             _closed(self.channels[number])
@@ -364,7 +371,7 @@ def select(cases: Sequence[Channel[Any] | Sending], timeout: float | None = None
         TimeoutError: none could be done in time.
     """
     made = _Cases(cases)
-    found = native.thread_select(made.native, len(cases), deadline_of(timeout), timeout != 0)
+    found = wait_natively(native.thread_select, made.native, len(cases), deadline_of(timeout), timeout != 0)
     return made.answer(found, timeout)
 
 

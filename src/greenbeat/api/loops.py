@@ -18,6 +18,9 @@ from greenbeat.api.bridge import native
 
 # What an operation came to; see `tasks/channels.py`.
 OK, CLOSED, TIMED_OUT, WOULD_WAIT, CANCELLED = range(5)
+# What `sleep_at_bridge` gives if the task whose host function sleeps is to end.
+DISTURBED = 2
+WAITER_CANCELLED = "the task that waited here was cancelled"
 
 # How to finish with what was pending, and how to undo what that came to.
 _Ending = tuple[Callable[[int], int], Callable[[int], object] | None]

@@ -12,11 +12,14 @@ import contextlib
 import os
 import threading
 from types import TracebackType
+from typing import Any
 
 from greenbeat.api.bridge import native
 from greenbeat.api.checks import described, shown
 
 MOST_WORKERS = 128
+# Threads of a runtime at most, those included that work in place of others.
+MOST_THREADS = 512
 
 # Held while workers are started or awaited. A worker never waits for it; `_here.is_worker` tells one.
 _guard = threading.RLock()
@@ -55,12 +58,15 @@ class Runtime:
         if not 1 <= workers <= MOST_WORKERS:
             raise ValueError(f"workers must be from 1 to {MOST_WORKERS}: {shown(workers)}")
         self.workers, self.pin = workers, pin
-        self._threads: list[threading.Thread] = []
-        self._open = False
         self._start(chosen=True)
 
     def _start(self, *, chosen: bool) -> None:
         global _current, _chosen
+        self._threads: list[threading.Thread] = []
+        self._open = False
+        # Threads of workers that sleep in host functions; under a lock of its own, which is held for moments only.
+        self._asleep = 0
+        self._counting = threading.Lock()
         _refuse_workers()
         with _guard:
             if _current is not None:
@@ -74,14 +80,36 @@ class Runtime:
             places = sorted(os.sched_getaffinity(0)) if self.pin and hasattr(os, "sched_getaffinity") else []
             try:
                 for number in range(self.workers):
-                    place = places[number % len(places)] if places else None
-                    name = f"greenbeat worker {number}"
-                    thread = threading.Thread(target=_work, args=(place,), name=name, daemon=True)
-                    thread.start()
-                    self._threads.append(thread)
+                    self._add_thread(places[number % len(places)] if places else None)
             except BaseException:
                 self.close()
                 raise
+
+    def _add_thread(self, place: int | None) -> None:
+        name = f"greenbeat worker {len(self._threads)}"
+        thread = threading.Thread(target=_work, args=(place,), name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _falls_asleep(self) -> None:
+        """A worker's thread is about to sleep in a host function: another one works in its place."""
+        with self._counting:
+            self._asleep += 1
+            if self._open and len(self._threads) - self._asleep < self.workers:
+                if len(self._threads) >= MOST_THREADS:
+                    self._asleep -= 1
+                    raise RuntimeError(
+                        f"more than {MOST_THREADS} host functions wait, each in a thread: make them coroutine functions"
+                    )
+                try:
+                    self._add_thread(None)
+                except BaseException:
+                    self._asleep -= 1
+                    raise
+
+    def _is_awake(self) -> None:
+        with self._counting:
+            self._asleep -= 1
 
     def close(self) -> None:
         """Cancel tasks that run or are ready to, and end the workers. Tasks that wait go on in the next runtime.
@@ -94,14 +122,15 @@ class Runtime:
         with _guard:
             if not self._open:
                 return
-            self._open = False
+            with self._counting:
+                self._open = False
             if _current is self:
                 _current = None
             native.stop_pool(1)
             # Under the lock: a new runtime would let workers go on that have not seen yet that they are to end.
-            for thread in self._threads:
-                thread.join()
-            self._threads.clear()
+            while self._threads:
+                self._threads[-1].join()
+                self._threads.pop()
 
     def __enter__(self) -> "Runtime":
         return self
@@ -132,13 +161,25 @@ def _work(place: int | None) -> None:
     native.work_in_pool()
 
 
+def wait_natively(function: Any, *arguments: Any) -> Any:
+    """Call a native function that may put this thread to sleep."""
+    runtime = _current
+    if not _is_worker() or runtime is None:
+        return function(*arguments)
+    runtime._falls_asleep()
+    try:
+        return function(*arguments)
+    finally:
+        runtime._is_awake()
+
+
 def ensure_runtime() -> None:
     """Make the default runtime, if there is none."""
     if _current is None and not _is_worker():
         with _guard:
             if _current is None:
                 made = Runtime.__new__(Runtime)
-                made.workers, made.pin, made._threads = min(processors(), MOST_WORKERS), False, []
+                made.workers, made.pin = min(processors(), MOST_WORKERS), False
                 made._start(chosen=False)
 
 

@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 from greenbeat.api.bridge import native
 from greenbeat.api.checks import described
-from greenbeat.api.loops import TIMED_OUT, new_native_bridge, this_loop
-from greenbeat.api.runtime import ensure_runtime
+from greenbeat.api.loops import CANCELLED, DISTURBED, TIMED_OUT, WAITER_CANCELLED, new_native_bridge, this_loop
+from greenbeat.api.runtime import ensure_runtime, wait_natively
 from greenbeat.errors import Cancelled
 
 
@@ -133,8 +133,11 @@ class Task:
         if not self.done:
             self._check_process()
             ensure_runtime()
-            if native.join_task(self._fiber, deadline) == TIMED_OUT:
+            result = wait_natively(native.join_task, self._fiber, deadline)
+            if result == TIMED_OUT:
                 raise TimeoutError(f"{self!r} has not ended within {timeout} s")
+            if result == CANCELLED:
+                raise Cancelled(WAITER_CANCELLED)
         return self.result()
 
     def result(self) -> Any:
@@ -250,10 +253,11 @@ class _Crowd:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def next(self) -> Task:
-        """The next that has ended; may raise what a signal's handler raises."""
+    def next(self, *, may_end: bool = True) -> Task:
+        """The next that has ended; may raise what a signal's handler raises, and `Cancelled`, if it may end."""
         while not (address := native.take_done(self._bridge)):
-            native.sleep_at_bridge(self._bridge, 0)
+            if wait_natively(native.sleep_at_bridge, self._bridge, 0, may_end) == DISTURBED:
+                raise Cancelled(WAITER_CANCELLED)
         with self._guard:
             task = self._pending.pop(address)
         # From now on, the address may be another's.
@@ -271,7 +275,7 @@ class _Crowd:
         ended, interrupted = [], None
         while self._pending:
             try:
-                ended.append(self.next())
+                ended.append(self.next(may_end=False))
             except BaseException as error:
                 interrupted = error
         if interrupted is not None:

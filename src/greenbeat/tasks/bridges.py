@@ -157,6 +157,6 @@ def finish_pending(pending: ptr[Pending], words: ptr[u64]) -> u32:
 
 
 @export
-def sleep_at_bridge(bridge: ptr[Bridge], deadline: u64) -> bool:
-    """Sleep in a thread of Python's until something is over; False with an exception set."""
-    return sleep_on(addressof(bridge.signal), deadline)
+def sleep_at_bridge(bridge: ptr[Bridge], deadline: u64, may_end: u32) -> u32:
+    """Sleep in a thread of Python's until something is over: SLEPT, ALARMED with an exception set, or DISTURBED."""
+    return sleep_on(addressof(bridge.signal), deadline, may_end != 0)

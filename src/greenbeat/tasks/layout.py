@@ -235,8 +235,9 @@ class Worker:
     # The thread sleeps on this word when it is 1; the next in the list of those that sleep.
     asleep: u32
     next: ptr["Worker"]
-    # Whether it counts among those that run fibers.
+    # Whether it counts among those that run fibers, and whether its thread does nothing else.
     is_seated: u32
+    is_pool: u32
     # A channel, and how many more tasks hold it than its references say; see `channels.py`.
     kept: ptr[void]
     kept_count: i64

@@ -173,9 +173,11 @@ def work_in_pool() -> bool:
         everything[i] = ~u64(0)
     everything[0] = ~u64(FAULTS)
     pthread_sigmask(BLOCK_SIGNALS, everything, before)
+    worker.is_pool = 1
     give_up_gil(worker)
     work(worker)
     take_gil(worker)
+    worker.is_pool = 0
     pthread_sigmask(SET_SIGNALS, before, None)
     return True
 
@@ -352,39 +354,72 @@ def task_ended(fiber: ptr[Fiber]) -> bool:
     return has_ended(fiber)
 
 
+# How sleeping ended: by the word or the deadline; with an exception set; because who sleeps is to end.
+SLEPT, ALARMED, DISTURBED = 0, 1, 2
+# How often a host function of a task looks whether it is to end while it sleeps, in nanoseconds.
+PATIENCE = 50_000_000
+
+
 @native
-def sleep_on(signal: ptr[u32], deadline: u64) -> bool:
-    """Sleep without the GIL until a word is set, or a deadline (0: none); False with an exception set."""
-    good = True
+def is_to_end(fiber: ptr[Fiber]) -> bool:
+    """Whether a task of the pool, whose host function sleeps, was cancelled, or its runtime is closed."""
+    return (
+        atomic_load(addressof(fiber.cancelled), "relaxed") != 0 or atomic_load(addressof(pool.stopping), "relaxed") != 0
+    )
+
+
+@native
+def sleep_on(signal: ptr[u32], deadline: u64, may_end: bool) -> u32:
+    """Sleep without the GIL until a word is set, or a deadline (0: none).
+
+    In a host function of a task of the pool, the worker's seat is given up meanwhile, and with `may_end` the task's
+    cancellation ends the sleep.
+    """
+    how = u32(SLEPT)
+    worker = this_worker()
+    hosting = cast(ptr[Fiber], 0)
+    if worker is not None and worker.is_pool != 0:
+        hosting = worker.current
+        stand_up(worker)
+        if anything_ready():
+            wake_one()
     state = PyEval_SaveThread()
-    while good and atomic_load(signal, "acquire") == 0:
+    while how == SLEPT and atomic_load(signal, "acquire") == 0:
         left: u64 = 0
         if deadline != 0:
             time = now()
             if time >= deadline:
                 break
             left = deadline - time
+        if hosting is not None:
+            if may_end and is_to_end(hosting):
+                how = DISTURBED
+                break
+            left = left if left != 0 and left < PATIENCE else u64(PATIENCE)
         sleep_while(signal, 0, left)
-        if atomic_load(signal, "acquire") == 0 and (deadline == 0 or now() < deadline):
+        if hosting is None and atomic_load(signal, "acquire") == 0 and (deadline == 0 or now() < deadline):
             PyEval_RestoreThread(state)
-            good = PyErr_CheckSignals() == 0
+            if PyErr_CheckSignals() != 0:
+                how = ALARMED
             state = PyEval_SaveThread()
     PyEval_RestoreThread(state)
-    return good
+    if hosting is not None:
+        sit_down(worker)
+    return how
 
 
 @native
 def sleep_thread(wait: ptr[Wait]) -> bool:
     """Sleep until a wait is over, by its deadline at the latest; False with an exception set, which ended it."""
-    good = sleep_on(addressof(wait.signal), wait.deadline)
+    how = sleep_on(addressof(wait.signal), wait.deadline, True)
     assert dawdle()
     if atomic_load(addressof(wait.signal), "acquire") == 0:
-        reason = u32(BY_TIME) if good else u32(BY_CANCEL)
+        reason = u32(BY_TIME) if how == SLEPT else u32(BY_CANCEL)
         if fire(wait, reason) == IDLE:
             # Somebody else has ended it, and tells so at once.
             while atomic_load(addressof(wait.signal), "acquire") == 0:
                 sched_yield()
-    return good
+    return how != ALARMED
 
 
 @inline
