@@ -95,7 +95,7 @@ class OpenMP(Rival):
                 if done.returncode == 0:
                     library = ctypes.CDLL(str(path))
                     for name in ("fib", "treesum", "nqueens", "primes", "bfs"):
-                        library[name].restype = ctypes.c_int64
+                        getattr(library, name).restype = ctypes.c_int64
                     library.fib.argtypes = [ctypes.c_int64]
                     library.nqueens.argtypes = [ctypes.c_int64] * 4
                     library.mcss.restype = ctypes.c_double
