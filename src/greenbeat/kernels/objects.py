@@ -214,10 +214,10 @@ def _array_problem(kind: ArrayType, value: Any) -> str:
     named = element_name(view)
     if named != kind.element.name:
         return f"not one of {named or f'elements in the format {view.format!r}'}"
+    if view.ndim == 1 and not view.contiguous:
+        return "and the elements of this one do not lie side by side"
     if view.readonly:
         return "and this one cannot be written to"
-    if not view.contiguous:
-        return "and the elements of this one do not lie side by side"
     return "and the elements of this one are not aligned"
 
 
