@@ -28,6 +28,7 @@ from greenbeat.interpreter.handlers import (
     step_base,
     swapped_comparison,
 )
+from greenbeat.interpreter.pairs import SIDE_CONSTANT, SIDE_LEFT, SIDE_RIGHT, from_last
 from greenbeat.interpreter.returns import near, return_from
 from greenbeat.interpreter.translation import (
     CONSTANT,
@@ -50,7 +51,7 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.interpreter.values import SIDE_CONSTANT, SIDE_LEFT, SIDE_RIGHT, from_last, load_constant
+from greenbeat.interpreter.values import load_constant
 from greenbeat.native import i32, inline, load, native, ptr, store, u32, u64
 from greenbeat.runtime.layout import METERED, SLOT
 from greenbeat.wasm.reader import Reader, read_u32

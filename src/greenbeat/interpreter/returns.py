@@ -18,6 +18,7 @@ from greenbeat.interpreter.handlers import (
     fused_call,
     fused_return,
 )
+from greenbeat.interpreter.pairs import PAIR_SIZE, become_pair, from_last
 from greenbeat.interpreter.translation import (
     FROM_ACCUMULATOR,
     FROM_IMMEDIATE,
@@ -36,7 +37,7 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.interpreter.values import PAIR_SIZE, become_pair, from_last, load_constant
+from greenbeat.interpreter.values import load_constant
 from greenbeat.native import inline, load, native, ptr, store, u32, u64
 from greenbeat.runtime.layout import NEAR, SLOT, SignatureType, header_slot
 from greenbeat.wasm.validator import Validator

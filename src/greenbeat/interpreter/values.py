@@ -7,15 +7,23 @@ from greenbeat.interpreter.handlers import (
     MAKER_DIGITS,
     SELECT,
     STEP,
-    USER_DIGITS,
-    USERS,
     access_base,
     branch_base,
-    fused_base,
     general_access,
     maker_of,
     operation_base,
-    user_of,
+)
+from greenbeat.interpreter.pairs import (
+    SIDE_CONSTANT,
+    SIDE_LEFT,
+    SIDE_RIGHT,
+    become_pair,
+    become_producer,
+    from_last,
+    fuse_binary,
+    note_compared,
+    pair_with_access,
+    stepped_by_last,
 )
 from greenbeat.interpreter.translation import (
     CONSTANT,
@@ -29,7 +37,6 @@ from greenbeat.interpreter.translation import (
     emit,
     flush,
     forget_use,
-    grow_code,
     is_real,
     local_slot,
     mirror_of,
@@ -45,16 +52,12 @@ from greenbeat.interpreter.translation import (
     state,
     take,
 )
-from greenbeat.native import i64, inline, native, ptr, store, table, u8, u32, u64, unlikely
+from greenbeat.native import inline, native, ptr, store, table, u8, u32, u64
 from greenbeat.runtime.instantiate import OWN_GLOBALS
 from greenbeat.runtime.layout import EXPLICIT
 from greenbeat.wasm.body import access_type, operand_type, result_of
 from greenbeat.wasm.validator import Validator
 from greenbeat.wasm.valuetypes import I32, I64
-
-# Sides of a user that a maker's value can be on; the digits of the table of users.
-SIDE_LEFT, SIDE_RIGHT, SIDE_CONSTANT = 0, 1, 2
-PAIR_SIZE = 24
 
 # The digit of a binary variant by the sources of its operands (slot, accumulator, immediate); see BINARY_VARIANTS.
 _variant = {(0, 0): 0, (0, 2): 1, (1, 0): 2, (0, 1): 3, (1, 2): 4, (2, 0): 5, (2, 1): 6}
@@ -238,120 +241,6 @@ def note_comparison(v, opcode, arity, variant):
         t.last_opcode = opcode
         t.last_arity = arity
         t.last_variant = variant
-
-
-# ---------------------------------------------------------------- pairs
-
-
-@inline
-def note_compared(v, compared, maker, side, step):
-    """Remember what a comparison compares, if that is what the cell before it made."""
-    t = state(v)
-    t.compared = compared
-    t.compared_maker = u32(0) if side == NONE else maker
-    t.compared_side = side
-    t.compared_step = step
-
-
-@native
-def stepped_by_last(v: ptr[Validator], height: u32, source: u32) -> u32:
-    """If the operand at a height is a local that the last cell stepped: the local plus 1, else 0."""
-    t = state(v)
-    entry = t.entries + height
-    if t.stepped == NONE or source != FROM_ACCUMULATOR or entry.kind != LOCAL or entry.index != t.stepped_local:
-        return 0
-    return t.stepped_local + 1
-
-
-@native
-def from_last(v: ptr[Validator], height: u32, source: u32, real: bool) -> bool:
-    """Whether the operand at a height is what the last cell made, for nobody else."""
-    t = state(v)
-    return (
-        source == FROM_ACCUMULATOR
-        and t.last != NONE
-        and (t.entries + height).kind == IN_SLOT
-        and mirror_of(t, real).cell == t.last
-    )
-
-
-@native
-def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32) -> None:
-    """The last cell, a maker, becomes a pair with its user."""
-    t = state(v)
-    if t.size - t.last < PAIR_SIZE:
-        if t.last + PAIR_SIZE > t.capacity:
-            if not grow_code(v, PAIR_SIZE):
-                return
-        t.size = t.last + PAIR_SIZE
-        store(t.code + t.last, u32(PAIR_SIZE), 4)
-    cell = t.code + t.last
-    store(cell, number)
-    if unlikely(i64(t.last) <= t.watched):
-        t.found = v.at
-    store(cell, word, 8)
-    store(cell, third, 20)
-    if t.integer.cell == t.last:
-        t.integer.slot = NONE
-        t.integer.cell = NONE
-    if t.real.cell == t.last:
-        t.real.slot = NONE
-        t.real.cell = NONE
-    t.last_opcode = 0
-    t.last_maker = 0
-
-
-@native
-def become_producer(v: ptr[Validator], number: u32, third: u32, height: u32, real: bool) -> None:
-    """The last cell becomes a pair whose result is the operand at a height; `number` is the variant without a slot."""
-    t = state(v)
-    slot = operand_slot(t, height)
-    become_pair(v, number + 1, third, slot)
-    set_in_slot(v, height)
-    overwritten(t, slot)
-    mirror = mirror_of(t, real)
-    mirror.slot = slot
-    mirror.cell = t.last
-    mirror.number = number + 1
-
-
-@native
-def fuse_binary(v: ptr[Validator], opcode: u32, left_source: u32, right_source: u32, real: bool) -> bool:
-    """Make a pair of the last cell and an operation on what it made, if there is such a pair."""
-    t = state(v)
-    if t.last_maker == 0:
-        return False
-    left, right = v.height - 1, v.height
-    side, other, other_source = u32(SIDE_LEFT), right, right_source
-    if not from_last(v, left, left_source, real):
-        if not from_last(v, right, right_source, real):
-            return False
-        side, other, other_source = u32(SIDE_RIGHT), left, left_source
-    third = slot_of(v, other)
-    if other_source == FROM_IMMEDIATE:
-        bits = (t.entries + other).bits
-        if side == SIDE_RIGHT or bits > 0xFFFF_FFFF:
-            return False
-        side = SIDE_CONSTANT
-        third = u32(bits)
-    number = u32(fused_base[t.last_maker * USERS + u32(user_of[opcode * USER_DIGITS + side])])
-    if number == 0:
-        return False
-    forget_use(v, right)
-    forget_use(v, left)
-    become_producer(v, number, third, left, is_real(u32(result_of[opcode])))
-    return True
-
-
-@inline
-def pair_with_access(v, opcode, digit, address, offset):
-    """The number of a pair of the last cell, which made the address, and an access; 0 if there is none."""
-    t = state(v)
-    number: u32 = 0
-    if t.last_maker != 0 and t.variant & EXPLICIT == 0 and offset <= 0xFFFF_FFFF:
-        if from_last(v, address, source_of(v, address, False), False):
-            number = u32(fused_base[t.last_maker * USERS + u32(user_of[opcode * USER_DIGITS + digit])])
-    return number
 
 
 @native
