@@ -276,6 +276,7 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
             t.last = NONE
             t.last_opcode = 0
             t.last_maker = 0
+            t.last_pair = 0
             t.integer.slot = NONE
             t.integer.cell = NONE
             return
@@ -291,6 +292,7 @@ def take_condition(v: ptr[Validator], height: u32, opcode: u32, negated: bool) -
             t.size = t.last
             t.last = NONE
             t.last_maker = 0
+            t.last_pair = 0
             t.integer.slot = NONE
             t.integer.cell = NONE
 

@@ -4,9 +4,9 @@
     │ handler  │ result  │ first  │ second             │ third  │      the words of the maker's own cell, plus the third
 
 `first` and `second` are the maker's operands, as in its own cell; `third` is the user's other operand, a slot or a
-32-bit immediate, or a load's or store's offset. A store has its value's slot for the result, a fused branch its
-target. Immediates of 64-bit operations take part if they fit 32 bits, so that the cell has the size of the maker's:
-the translator writes the user over the maker it has just emitted.
+32-bit immediate, or a load's or store's offset. A store has its value's slot for the result, one of what was made has
+its address's, a fused branch its target. Immediates of 64-bit operations take part if they fit 32 bits, so that the
+cell has the size of the maker's: the translator writes the user over the maker it has just emitted.
 
 Which pairs exist is a matter of frequency, measured over programs compiled by LLVM; accesses take part where guard
 pages check them. A pair that does not exist costs one dispatch more, nothing else.
@@ -31,9 +31,25 @@ from greenbeat.interpreter.convention import (
     widen,
 )
 from greenbeat.interpreter.poll import branch_to
-from greenbeat.native import i32, i64, inline, load, ptr, store, tail, u8, u32, u64, unlikely, v128, vector_of
+from greenbeat.native import (
+    i32,
+    i64,
+    inline,
+    load,
+    parameters_of_caller,
+    ptr,
+    store,
+    tail,
+    u8,
+    u32,
+    u64,
+    unlikely,
+    v128,
+    vector_of,
+)
 from greenbeat.runtime.layout import NEAR, Instance, Task
 from greenbeat.wasm.ops import LOADS, OPERATIONS, STORES
+from greenbeat.wasm.valuetypes import I32
 
 THIRD = 20
 
@@ -55,11 +71,13 @@ def _loads(names):
     return [(BY_NAME[name], address, None) for name in names.split() for address in (SLOT, ACCUMULATOR)]
 
 
+# A global of the instance's own, of type i32: the pointer of the stack in linear memory.
+OWN_GLOBAL = (0x23, None, None)
+
 # (opcode, operand, operand or None)
 MAKERS = [
     *_operations("i32.add i32.mul i32.and", _any),
     *_operations("i32.sub i32.xor i32.or", _slots),
-    *_operations("i32.sub", [_SI]),
     *_operations("i32.shl i32.shr_u i32.shr_s i32.rotl", _constant),
     *_operations("i64.add i64.and", _any),
     *_operations("i64.xor i64.mul", _slots),
@@ -68,6 +86,7 @@ MAKERS = [
     *_operations("f32.sub f64.sub", [_SS]),
     *_loads("i32.load i32.load8_u i32.load16_u i32.load16_s i64.load f32.load f64.load"),
     (BY_NAME["i32.wrap_i64"], SLOT, None),
+    OWN_GLOBAL,
 ]
 
 # (opcode, side the maker's value is on)
@@ -108,10 +127,27 @@ BRANCH_USERS = [
     (BY_NAME["i32.eqz"], None),
 ]
 
-# Makers of a call's last argument; COPY is a local's, whatever its type.
-COPY = None
-CALL_MAKERS = [COPY, *((BY_NAME[n], *_SI) for n in ("i32.add", "i32.sub"))]
+# Stores of what was made; the address is in a slot.
+VALUE_USERS = [BY_NAME[n] for n in ("i32.store", "i32.store8", "i32.store16", "i64.store", "f32.store", "f64.store")]
+
+# Makers of a call's last argument; COPY is a local's and LITERAL a constant, whatever its type.
+COPY, LITERAL = "copy", "constant"
 STEP = (BY_NAME["i32.add"], *_SI)
+LOADED = [*_loads("i32.load")]
+CALL_MAKERS = [COPY, LITERAL, STEP, *LOADED]
+
+# Pairs whose result is stored: variables in memory are changed, or copied from where a pointer in memory points.
+STORED_PAIRS = [
+    (maker, user)
+    for maker in LOADED
+    for user in [
+        *((BY_NAME[f"i32.{n}"], CONSTANT) for n in ("add", "or", "and", "shl", "shr_u")),
+        (BY_NAME["i32.add"], LEFT),
+        (BY_NAME["i32.load"], SLOT),
+    ]
+]
+# Pairs whose result is returned.
+RETURNED_PAIRS = [(maker, (BY_NAME["i32.load"], SLOT)) for maker in LOADED]
 
 _ADDRESSES = {BY_NAME[n] for n in ["i32.add", "i32.shl", "i32.and", "i32.load", "i32.wrap_i64"]}
 _TESTED = {BY_NAME[n] for n in ["i32.and", "i32.load", "i32.load8_u", "i32.load16_u", "i32.add", "i32.shr_u"]}
@@ -119,6 +155,8 @@ _TESTED = {BY_NAME[n] for n in ["i32.and", "i32.load", "i32.load8_u", "i32.load1
 
 def made_type(maker):
     """The WebAssembly type that a maker makes."""
+    if maker == OWN_GLOBAL:
+        return I32
     opcode = maker[0]
     return LOADS[opcode].value_type if opcode in LOADS else OPERATIONS[opcode].result_type
 
@@ -126,6 +164,8 @@ def made_type(maker):
 def fits(maker, user):
     """Whether a pair of operations exists."""
     opcode, _ = user
+    if maker == OWN_GLOBAL:
+        return user == (BY_NAME["i32.add"], CONSTANT)
     if opcode in LOADS or opcode in STORES:
         return maker[0] in _ADDRESSES
     if OPERATIONS[opcode].compares:
@@ -133,10 +173,18 @@ def fits(maker, user):
     return made_type(maker) == OPERATIONS[opcode].operand_type
 
 
+def fits_store(maker, opcode):
+    """Whether a store of what a maker made exists: the narrow ones of what was loaded."""
+    narrow = STORES[opcode].name in ("i32.store8", "i32.store16")
+    return made_type(maker) == STORES[opcode].value_type and (not narrow or maker[0] in LOADS)
+
+
 @inline
 def made(maker, ip, sp, memory, accumulator, float_accumulator):
     """The maker's value."""
-    if maker[0] in LOADS:
+    if maker == OWN_GLOBAL:
+        value = load(i32, parameters_of_caller()[5], load(u32, ip, FIRST))
+    elif maker[0] in LOADS:
         address = u64(read(maker[1], u32, FIRST, ip, sp, accumulator, float_accumulator))
         access = LOADS[maker[0]]
         value = access.value(load(access.stored, memory + (address + u64(load(u32, ip, SECOND)))))
@@ -227,6 +275,53 @@ def fused_store(maker, opcode, value_at):
     return run_fused_store
 
 
+@inline
+def both(maker, user, ip, sp, memory, accumulator, float_accumulator):
+    """The value of a pair of integer operations or loads."""
+    value = made(maker, ip, sp, memory, accumulator, float_accumulator)
+    if user[0] in LOADS:
+        access = LOADS[user[0]]
+        result = access.value(load(access.stored, memory + (u64(u32(value)) + u64(load(u32, ip, THIRD)))))
+    else:
+        result = used(user[0], user[1], value, ip, sp, accumulator, float_accumulator)
+    return result
+
+
+@cache
+def fused_value_store(maker, opcode):
+    """A maker of a value and its store; the address's slot stands where the result's would."""
+    access = STORES[opcode]
+
+    @handler
+    def run_fused_value_store(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = made(maker, ip, sp, memory, accumulator, float_accumulator)
+        address = u64(load(u32, sp, load(u32, ip, RESULT)))
+        store(memory + (address + u64(load(u32, ip, THIRD))), access.stored(access.value(value)))
+        proceed(ip + 24, accumulator, float_accumulator)
+
+    return run_fused_value_store
+
+
+@cache
+def fused_pair_store(maker, user):
+    """A pair and a store of its result: the offset follows the pair's words. The cell is 32 bytes."""
+
+    @handler
+    def run_fused_pair_store(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = both(maker, user, ip, sp, memory, accumulator, float_accumulator)
+        address = u64(load(u32, sp, load(u32, ip, RESULT)))
+        store(memory + (address + u64(load(u32, ip, 24))), u32(value))
+        proceed(ip + 32, accumulator, float_accumulator)
+
+    return run_fused_pair_store
+
+
 def fused_branch(maker, opcode, side, negated, backward):
     """A maker, a comparison and a branch."""
     if negated and opcode in INVERSE:
@@ -288,7 +383,10 @@ def fused_step(opcode, side, negated, backward):
 @cache
 def fused_return(maker, near):
     """A maker and a return of what it makes; the header stands where the result's slot would."""
-    native_type = LOADS[maker[0]].value if maker[0] in LOADS else OPERATIONS[maker[0]].result
+    if maker == OWN_GLOBAL:
+        native_type = i32
+    else:
+        native_type = LOADS[maker[0]].value if maker[0] in LOADS else OPERATIONS[maker[0]].result
 
     @handler
     def run_fused_return(
@@ -309,11 +407,29 @@ def fused_return(maker, near):
 
 
 @cache
+def fused_pair_return(maker, user, near):
+    """A pair and a return of its result; the header stands where the result's slot would."""
+
+    @handler
+    def run_fused_pair_return(
+        ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
+        accumulator: u64, fuel: i64, float_accumulator: v128,
+    ) -> None:  # fmt: skip
+        value = u64(u32(both(maker, user, ip, sp, memory, accumulator, float_accumulator)))
+        header = own_header(near, ip, sp)
+        following, caller = load(ptr[u8], header), load(ptr[u8], header, 8)
+        store(sp, value)
+        enter(following, caller, memory, length, instance, value, float_accumulator)
+
+    return run_fused_pair_return
+
+
+@cache
 def fused_call(maker, near):
     """A maker of the last argument and a call: the maker's words stand behind the call's, at the same distances.
 
     0          8         12          16       24            32      36       40
-    │ handler  │ frame   │ header    │ entry  │ call itself │ slot  │ first  │ second │
+    │ handler  │ frame   │ header    │ entry  │ call itself │ slot  │ first  │ second or constant │
     """
     size = CALL_SIZE + 16
 
@@ -328,6 +444,8 @@ def fused_call(maker, near):
         words = ip + (CALL_SIZE - RESULT)
         if maker is COPY:
             store(sp, load(u64, sp, load(u32, words, FIRST)), load(u32, words, RESULT))
+        elif maker is LITERAL:
+            store(sp, load(u64, words, SECOND), load(u32, words, RESULT))
         else:
             value = made(maker, words, sp, memory, accumulator, float_accumulator)
             store(sp, u64(u32(value)), load(u32, words, RESULT))

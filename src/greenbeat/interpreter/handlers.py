@@ -13,7 +13,17 @@ numbers; the order of variants here is the only place that says what they mean.
 from collections.abc import Iterable
 from typing import Any
 
-from greenbeat.interpreter import access, arithmetic, branches, calls, exceptions, fusion, services, variables
+from greenbeat.interpreter import (
+    access,
+    arithmetic,
+    branches,
+    calls,
+    exceptions,
+    fusion,
+    linear_stack,
+    services,
+    variables,
+)
 from greenbeat.interpreter.arithmetic import BINARY_VARIANTS, UNARY_VARIANTS
 from greenbeat.interpreter.convention import ACCUMULATOR, HANDLER, IMMEDIATE, SLOT
 from greenbeat.native import table, u8, u16
@@ -197,6 +207,8 @@ _sides = {fusion.LEFT: 0, fusion.RIGHT: 1, fusion.CONSTANT: 2, SLOT: 0, ACCUMULA
 
 _maker_of = [0] * (OPCODES * MAKER_DIGITS)
 for _number, (_opcode, _left, _right) in enumerate(fusion.MAKERS, 1):
+    if _left is None:
+        continue
     _digit = UNARY_VARIANTS.index(_left) if _right is None else BINARY_VARIANTS.index((_left, _right))
     _maker_of[_opcode * MAKER_DIGITS + _digit] = _number
     if _right == SLOT and _left == ACCUMULATOR and OPERATIONS[_opcode].commutative:
@@ -220,7 +232,17 @@ for _number, (_opcode, _side) in enumerate(_branch_users, 1):
     _branch_user_of[_opcode * USER_DIGITS + _sides[_side]] = _number
 
 
+def _maker_number(maker):
+    return fusion.MAKERS.index(maker) + 1
+
+
+def _pair_number(maker, user):
+    return _fused_base[_maker_number(maker) * USERS + _users.index(user) + 1]
+
+
 def _maker_name(maker):
+    if maker == fusion.OWN_GLOBAL:
+        return "global.get"
     opcode, left, right = maker
     name = (LOADS.get(opcode) or OPERATIONS[opcode]).name
     return f"{name}.{_letters[left]}{_letters[right] if right else ''}"
@@ -238,6 +260,7 @@ def _fused(maker, user):
     return [(f"{name}{'.s' if s else ''}", make(s)) for s in (False, True)]
 
 
+FIRST_PAIR = len(functions)
 _fused_base = [0] * ((len(fusion.MAKERS) + 1) * USERS)
 _fused_branch_base = [0] * ((len(fusion.MAKERS) + 1) * BRANCH_USERS)
 for _m, _maker in enumerate(fusion.MAKERS, 1):
@@ -256,21 +279,47 @@ for _m, _maker in enumerate(fusion.MAKERS, 1):
                 for k in (False, True)
             )
 
+_pairs = len(functions) - FIRST_PAIR
+_pair_store, _pair_return = [0] * _pairs, [0] * _pairs
+for _maker, _user in fusion.STORED_PAIRS:
+    _name, _ = _fused(_maker, _user)[0]
+    _pair_store[_pair_number(_maker, _user) - FIRST_PAIR] = family(
+        [(f"{_name}+i32.store", fusion.fused_pair_store(_maker, _user))]
+    )
+for _maker, _user in fusion.RETURNED_PAIRS:
+    _name, _ = _fused(_maker, _user)[0]
+    _pair_return[_pair_number(_maker, _user) - FIRST_PAIR] = family(
+        (f"{_name}+return{'' if near else '.far'}", fusion.fused_pair_return(_maker, _user, near))
+        for near in (False, True)
+    )
+
+VALUE_USERS = len(fusion.VALUE_USERS) + 1
+_value_user_of = [0] * OPCODES
+_value_base = [0] * ((len(fusion.MAKERS) + 1) * VALUE_USERS)
+for _u, _opcode in enumerate(fusion.VALUE_USERS, 1):
+    _value_user_of[_opcode] = _u
+    for _m, _maker in enumerate(fusion.MAKERS, 1):
+        if fusion.fits_store(_maker, _opcode):
+            _value_base[_m * VALUE_USERS + _u] = family(
+                [(f"{_maker_name(_maker)}+{STORES[_opcode].name}.value", fusion.fused_value_store(_maker, _opcode))]
+            )
+
 _fused_return = [0]
 for _maker in fusion.MAKERS:
     _name = f"{_maker_name(_maker)}+return"
     _fused_return.append(
         family([(f"{_name}.far", fusion.fused_return(_maker, False)), (_name, fusion.fused_return(_maker, True))])
     )
-# By maker; a local's copy is the maker 0.
-_fused_call = [0] * (len(fusion.MAKERS) + 1)
+# By maker; a local's copy is the maker 0, a constant is behind all.
+LITERAL = len(fusion.MAKERS) + 1
+_fused_call = [0] * (len(fusion.MAKERS) + 2)
 for _maker in fusion.CALL_MAKERS:
-    _m = 0 if _maker is fusion.COPY else fusion.MAKERS.index(_maker) + 1
-    _name = "copy" if _maker is fusion.COPY else _maker_name(_maker)
+    _m = {fusion.COPY: 0, fusion.LITERAL: LITERAL}.get(_maker) if isinstance(_maker, str) else _maker_number(_maker)
+    _name = _maker if isinstance(_maker, str) else _maker_name(_maker)
     _fused_call[_m] = family(
         [(f"{_name}+call.far", fusion.fused_call(_maker, False)), (f"{_name}+call", fusion.fused_call(_maker, True))]
     )
-STEP = fusion.MAKERS.index(fusion.STEP) + 1
+STEP = _maker_number(fusion.STEP)
 _step_base = [0] * BRANCH_USERS
 for _u, _user in enumerate(_branch_users, 1):
     _step_base[_u] = family(
@@ -281,6 +330,20 @@ for _u, _user in enumerate(_branch_users, 1):
         for n in (False, True)
         for k in (False, True)
     )
+
+# ---------------------------------------------------------------- stacks in linear memory
+
+OWN_GLOBAL, LOAD = _maker_number(fusion.OWN_GLOBAL), _maker_number((fusion.BY_NAME["i32.load"], SLOT, None))
+PROLOGUE = _pair_number(fusion.OWN_GLOBAL, (fusion.BY_NAME["i32.add"], fusion.CONSTANT))
+PROLOGUE_SETS = family([("prologue.set", linear_stack.prologue(True, 0))])
+PROLOGUE_STORES = family((f"prologue{'.set' if s else ''}.store", linear_stack.prologue(s, 1)) for s in (False, True))
+PROLOGUE_STORES_TWO = family(
+    (f"prologue{'.set' if s else ''}.store.two", linear_stack.prologue(s, 2)) for s in (False, True)
+)
+EPILOGUE = family([("epilogue", linear_stack.epilogue(None))])
+EPILOGUE_OF_NOTHING = family([("epilogue+return.0", linear_stack.epilogue_of_nothing)])
+EPILOGUE_OF_VALUE = family((f"epilogue+return.{n}", linear_stack.epilogue(k)) for n, k in _classes[:2])
+EPILOGUE_OF_LOAD = family([("epilogue+i32.load+return", linear_stack.epilogue_of_load)])
 
 # ---------------------------------------------------------------- the tables native code uses
 
@@ -298,3 +361,7 @@ swapped_comparison = table(u8, [arithmetic.SWAPPED.get(o, 0) for o in range(OPCO
 fused_return = table(u16, _fused_return, name="fused_return")
 fused_call = table(u16, _fused_call, name="fused_call")
 step_base = table(u16, _step_base, name="step_base")
+value_base = table(u16, _value_base, name="value_base")
+value_user_of = table(u8, _value_user_of, name="value_user_of")
+pair_store = table(u16, _pair_store, name="pair_store")
+pair_return = table(u16, _pair_return, name="pair_return")

@@ -1,6 +1,16 @@
 """Translation of pairs: the cell that makes a value takes in the operation that uses it, if there is such a handler."""
 
-from greenbeat.interpreter.handlers import USER_DIGITS, USERS, fused_base, user_of
+from greenbeat.interpreter.handlers import (
+    FIRST_PAIR,
+    USER_DIGITS,
+    USERS,
+    VALUE_USERS,
+    fused_base,
+    pair_store,
+    user_of,
+    value_base,
+    value_user_of,
+)
 from greenbeat.interpreter.translation import (
     FROM_ACCUMULATOR,
     FROM_IMMEDIATE,
@@ -18,7 +28,7 @@ from greenbeat.interpreter.translation import (
     source_of,
     state,
 )
-from greenbeat.native import i64, inline, native, ptr, store, u32, unlikely
+from greenbeat.native import i64, inline, load, native, ptr, store, u8, u32, u64, unlikely
 from greenbeat.runtime.layout import EXPLICIT
 from greenbeat.wasm.body import result_of
 from greenbeat.wasm.validator import Validator
@@ -26,6 +36,7 @@ from greenbeat.wasm.validator import Validator
 # Sides of a user that a maker's value can be on; the digits of the table of users.
 SIDE_LEFT, SIDE_RIGHT, SIDE_CONSTANT = 0, 1, 2
 PAIR_SIZE = 24
+I32_STORE = 0x36
 
 
 @inline
@@ -61,19 +72,27 @@ def from_last(v: ptr[Validator], height: u32, source: u32, real: bool) -> bool:
 
 
 @native
-def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32) -> None:
-    """The last cell, a maker, becomes a pair with its user."""
+def resize(v: ptr[Validator], at: u32, size: u32) -> bool:
+    """Give the last cell of all, which begins at an offset, a size; False without memory."""
     t = state(v)
-    if t.size - t.last < PAIR_SIZE:
-        if t.last + PAIR_SIZE > t.capacity:
-            if not grow_code(v, PAIR_SIZE):
-                return
-        t.size = t.last + PAIR_SIZE
-        store(t.code + t.last, u32(PAIR_SIZE), 4)
+    if at + size > t.capacity:
+        if not grow_code(v, size):
+            return False
+    t.size = at + size
+    store(t.code + at, size, 4)
+    return True
+
+
+@native
+def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32, at: ptr[u8]) -> None:
+    """The last cell, a maker, becomes a pair with its user; `at` is the instruction that may trap."""
+    t = state(v)
+    if not resize(v, t.last, PAIR_SIZE):
+        return
     cell = t.code + t.last
     store(cell, number)
     if unlikely(i64(t.last) <= t.watched):
-        t.found = v.at
+        t.found = at
     store(cell, word, 8)
     store(cell, third, 20)
     if t.integer.cell == t.last:
@@ -84,14 +103,17 @@ def become_pair(v: ptr[Validator], number: u32, third: u32, word: u32) -> None:
         t.real.cell = NONE
     t.last_opcode = 0
     t.last_maker = 0
+    t.last_pair = 0
 
 
 @native
-def become_producer(v: ptr[Validator], number: u32, third: u32, height: u32, real: bool) -> None:
+def become_producer(v: ptr[Validator], number: u32, third: u32, height: u32, real: bool, at: ptr[u8]) -> None:
     """The last cell becomes a pair whose result is the operand at a height; `number` is the variant without a slot."""
     t = state(v)
     slot = operand_slot(t, height)
-    become_pair(v, number + 1, third, slot)
+    become_pair(v, number + 1, third, slot, at)
+    t.last_pair = number
+    t.made_at = at
     set_in_slot(v, height)
     overwritten(t, slot)
     mirror = mirror_of(t, real)
@@ -124,7 +146,7 @@ def fuse_binary(v: ptr[Validator], opcode: u32, left_source: u32, right_source: 
         return False
     forget_use(v, right)
     forget_use(v, left)
-    become_producer(v, number, third, left, is_real(u32(result_of[opcode])))
+    become_producer(v, number, third, left, is_real(u32(result_of[opcode])), t.made_at)
     return True
 
 
@@ -137,3 +159,39 @@ def pair_with_access(v, opcode, digit, address, offset):
         if from_last(v, address, source_of(v, address, False), False):
             number = u32(fused_base[t.last_maker * USERS + u32(user_of[opcode * USER_DIGITS + digit])])
     return number
+
+
+@native
+def fuse_value(
+    v: ptr[Validator],
+    opcode: u32,
+    offset: u64,
+    address: u32,
+    address_source: u32,
+    value: u32,
+    value_source: u32,
+    real: bool,
+) -> bool:
+    """Let the last cell store what it made, if there is such a pair."""
+    t = state(v)
+    if address_source == FROM_IMMEDIATE or offset > 0xFFFF_FFFF or t.variant & EXPLICIT != 0:
+        return False
+    if not from_last(v, value, value_source, real):
+        return False
+    address_slot = slot_of(v, address)
+    if t.last_maker != 0:
+        number = u32(value_base[t.last_maker * VALUE_USERS + u32(value_user_of[opcode])])
+        if number == 0:
+            return False
+        become_pair(v, number, u32(offset), address_slot, v.at)
+    else:
+        number = u32(pair_store[t.last_pair - FIRST_PAIR]) if t.last_pair != 0 and opcode == I32_STORE else u32(0)
+        if number == 0:
+            return False
+        become_pair(v, number, load(u32, t.code + t.last, 20), address_slot, v.at)
+        if not resize(v, t.last, PAIR_SIZE + 8):
+            return False
+        store(t.code + t.last, offset, 24)
+    forget_use(v, address)
+    t.last = NONE
+    return True

@@ -8,6 +8,8 @@ from greenbeat.interpreter.handlers import (
     CALL_REF,
     CALL_UNLINKED,
     CONSTANT as CONSTANT_CELL,
+    FIRST_PAIR,
+    LITERAL,
     RETURN_NOTHING,
     RETURN_VALUE,
     RETURN_VALUES,
@@ -17,9 +19,12 @@ from greenbeat.interpreter.handlers import (
     TAIL_CALL_REF,
     fused_call,
     fused_return,
+    pair_return,
 )
+from greenbeat.interpreter.linear_frames import return_in_epilogue
 from greenbeat.interpreter.pairs import PAIR_SIZE, become_pair, from_last
 from greenbeat.interpreter.translation import (
+    CONSTANT,
     FROM_ACCUMULATOR,
     FROM_IMMEDIATE,
     IN_SLOT,
@@ -38,7 +43,7 @@ from greenbeat.interpreter.translation import (
     take,
 )
 from greenbeat.interpreter.values import load_constant
-from greenbeat.native import inline, load, native, ptr, store, u32, u64
+from greenbeat.native import i64, inline, load, native, ptr, store, u32, u64
 from greenbeat.runtime.layout import NEAR, SLOT, SignatureType, header_slot
 from greenbeat.wasm.validator import Validator
 from greenbeat.wasm.valuetypes import I32
@@ -65,6 +70,8 @@ def return_from(v: ptr[Validator], base: u32, always: bool) -> None:
     t = state(v)
     signature = v.function.signature
     count = signature.result_count
+    if t.epilogue != NONE and always and return_in_epilogue(v, base):
+        return
     if count == 0:
         cell = emit(v, RETURN_NOTHING + near(v), 16)
         store(cell, t.header, 8)
@@ -78,9 +85,17 @@ def return_from(v: ptr[Validator], base: u32, always: bool) -> None:
             store(constant, bits, 16)
             source = FROM_ACCUMULATOR
         elif always and t.last_maker != 0 and from_last(v, base, source, is_real(kind)):
-            become_pair(v, u32(fused_return[t.last_maker]) + near(v), 0, t.header)
+            become_pair(v, u32(fused_return[t.last_maker]) + near(v), 0, t.header, t.made_at)
             t.last = NONE
             return
+        elif always and t.last_pair != 0 and from_last(v, base, source, is_real(kind)):
+            number = u32(pair_return[t.last_pair - FIRST_PAIR])
+            if number != 0:
+                third = load(u32, t.code + t.last, 20)
+                become_pair(v, number + near(v), third, t.header, t.made_at)
+                t.last = NONE
+                return
+            take(v, base, source, is_real(kind))
         elif always:
             take(v, base, source, is_real(kind))
         cell = emit(v, RETURN_VALUE + (class_of(kind) * 2 + source) * 2 + near(v), 16)
@@ -131,16 +146,20 @@ def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureTy
         store(imported, frame, 20)
     else:
         last = base + signature.param_count - 1
-        pair, first, second = u32(0), u32(0), u32(0)
+        pair, first, second = u32(0), u32(0), u64(0)
+        maker_at = v.at
         if signature.param_count != 0:
             pair = call_pair(v, last)
             if pair != 0:
                 if (t.entries + last).kind == LOCAL:
                     first = slot_of(v, last)
                     forget_use(v, last)
+                elif (t.entries + last).kind == CONSTANT:
+                    second = (t.entries + last).bits
                 else:
                     first = load(u32, t.code + t.last, 12)
-                    second = load(u32, t.code + t.last, 16)
+                    second = u64(load(u32, t.code + t.last, 16))
+                    maker_at = t.made_at
                     t.size = t.last
                     t.copied = NONE
                 set_in_slot(v, last)
@@ -159,7 +178,10 @@ def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureTy
             store(cell, u64(pair + is_near(signature)), CALL_ITSELF)
             store(cell, operand_slot(t, last), 32)
             store(cell, first, 36)
-            store(cell, u64(second), 40)
+            store(cell, second, 40)
+            if i64(t.size - size) == t.watched:
+                # At its start the cell is its maker, behind that the call.
+                t.found = maker_at
     results_arrive(v, base, signature)
 
 
@@ -169,6 +191,8 @@ def call_pair(v: ptr[Validator], height: u32) -> u32:
     t = state(v)
     if (t.entries + height).kind == LOCAL:
         return u32(fused_call[0])
+    if (t.entries + height).kind == CONSTANT:
+        return u32(fused_call[LITERAL])
     if t.last_maker == 0 or (t.entries + height).kind != IN_SLOT or t.integer.cell != t.last:
         return 0
     return u32(fused_call[t.last_maker]) if t.integer.slot == operand_slot(t, height) else u32(0)

@@ -119,8 +119,17 @@ class Translation:
     last_opcode: u32
     last_arity: u32
     last_variant: u32
-    # If it can be the first half of a pair: its number as a maker.
+    # If it can be the first half of a pair: its number as a maker. If it is a pair: its number as a handler.
     last_maker: u32
+    last_pair: u32
+    # The instruction it is reported as.
+    made_at: ptr[u8]
+    # The last cell, if what it made is a local's now.
+    assigned: u32
+    # The cell right before the last one, if that made a value too: the cell, its number as a maker, its instruction.
+    previous: u32
+    previous_maker: u32
+    previous_at: ptr[u8]
     # If it is a comparison of what the cell right before it made: that cell, its number as a maker, and the side it
     # is on.
     compared: u32
@@ -133,6 +142,9 @@ class Translation:
     compared_step: u32
     # The last cell, if it is a plain copy that a second one can join.
     copied: u32
+    # The last cell, if it is a linear frame's prologue; if it is an epilogue.
+    prologue: u32
+    epilogue: u32
     # One for integers and references, one for floats.
     integer: Mirror
     real: Mirror
@@ -207,8 +219,12 @@ def emit(v: ptr[Validator], number: u32, size: u32) -> ptr[u8]:
     t.last = NONE
     t.last_opcode = 0
     t.last_maker = 0
+    t.last_pair = 0
+    t.assigned = NONE
     t.copied = NONE
     t.stepped = NONE
+    t.prologue = NONE
+    t.epilogue = NONE
     return cell
 
 
@@ -223,8 +239,12 @@ def barrier(v: ptr[Validator]) -> None:
     t.last = NONE
     t.last_opcode = 0
     t.last_maker = 0
+    t.last_pair = 0
+    t.assigned = NONE
     t.copied = NONE
     t.stepped = NONE
+    t.prologue = NONE
+    t.epilogue = NONE
 
 
 # ---------------------------------------------------------------- slots and entries
@@ -442,6 +462,10 @@ def produce(v: ptr[Validator], height: u32, number: u32, size: u32, real: bool) 
     slot = operand_slot(t, height)
     set_in_slot(v, height)
     overwritten(t, slot)
+    t.previous = t.last if t.last != NONE else t.assigned
+    t.previous_maker = t.last_maker
+    t.previous_at = t.made_at
+    t.made_at = v.at
     at = t.size
     cell = emit(v, number + 1, size)
     store(cell, slot, 8)

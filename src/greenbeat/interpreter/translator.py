@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from greenbeat.interpreter import catching, control, returns, values
 from greenbeat.interpreter.control import end_run, start_run
 from greenbeat.interpreter.handlers import CHECK_FRAME, SERVICE, ZERO, ZERO_MANY, ZERO_SPLIT
+from greenbeat.interpreter.linear_frames import set_at_once
 from greenbeat.interpreter.placement import place, record, restore
 from greenbeat.interpreter.translation import (
     KEPT_ENTRIES,
@@ -110,16 +111,27 @@ def zero_locals(v: ptr[Validator], params: u32, near: u32) -> None:
     total = v.local_count
     front = (total if total < near else near) - params
     behind = total - near if total > near else u32(0)
-    after = t.header + HEADER_SLOTS * SLOT
+    first, after = params * SLOT, t.header + HEADER_SLOTS * SLOT
+    known = set_at_once(v)
+    if front != 0 and known == params:
+        front -= 1
+        first += SLOT
+    elif front == 0 and behind != 0 and known == near:
+        behind -= 1
+        after += SLOT
+    elif behind != 0 and known == total - 1:
+        behind -= 1
+    elif front != 0 and known == total - 1:
+        front -= 1
     many = behind if behind < ZERO_MANY else u32(0)
     if front != 0 and behind != 0:
         cell = emit(v, ZERO_SPLIT + (front - 1) * ZERO_MANY + many, 24)
-        store(cell, params * SLOT, 8)
+        store(cell, first, 8)
         store(cell, behind, 12)
         store(cell, u64(0), 16)
     elif front != 0:
         cell = emit(v, ZERO + front, 16)
-        store(cell, params * SLOT, 8)
+        store(cell, first, 8)
         store(cell, front, 12)
     elif behind != 0:
         cell = emit(v, ZERO + many, 16)

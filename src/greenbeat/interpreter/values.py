@@ -5,6 +5,7 @@ from greenbeat.interpreter.handlers import (
     GLOBAL_GET,
     GLOBAL_SET,
     MAKER_DIGITS,
+    OWN_GLOBAL,
     SELECT,
     STEP,
     access_base,
@@ -13,6 +14,7 @@ from greenbeat.interpreter.handlers import (
     maker_of,
     operation_base,
 )
+from greenbeat.interpreter.linear_frames import become_epilogue, begin_prologue, set_in_prologue, store_in_prologue
 from greenbeat.interpreter.pairs import (
     SIDE_CONSTANT,
     SIDE_LEFT,
@@ -21,6 +23,7 @@ from greenbeat.interpreter.pairs import (
     become_producer,
     from_last,
     fuse_binary,
+    fuse_value,
     note_compared,
     pair_with_access,
     stepped_by_last,
@@ -61,6 +64,7 @@ from greenbeat.wasm.valuetypes import I32, I64
 
 # The digit of a binary variant by the sources of its operands (slot, accumulator, immediate); see BINARY_VARIANTS.
 _variant = {(0, 0): 0, (0, 2): 1, (1, 0): 2, (0, 1): 3, (1, 2): 4, (2, 0): 5, (2, 1): 6}
+I32_ADD, I32_SUB, I32_STORE = 0x6A, 0x6B, 0x36
 binary_variant = table(
     u8, [_variant.get((left, right), 0) for left in range(3) for right in range(3)], name="binary_variant"
 )
@@ -99,6 +103,8 @@ def assign_local(v: ptr[Validator], height: u32, index: u32) -> bool:
         if t.last_maker == STEP:
             t.stepped = cell
             t.stepped_local = index
+        begin_prologue(t)
+        t.assigned = cell
         overwritten(t, slot)
         store(t.code + cell, slot, 8)
         mirror.slot = slot
@@ -168,6 +174,10 @@ def binary(v: ptr[Validator], opcode: u32) -> None:
     """An operation on two operands."""
     t = state(v)
     left, right = v.height - 1, v.height
+    if opcode == I32_SUB and (t.entries + right).kind == CONSTANT:
+        # The same with one operation less to have pairs of.
+        opcode = I32_ADD
+        (t.entries + right).bits = u64(u32(0) - u32((t.entries + right).bits))
     kind = u32(operand_type[opcode])
     real = is_real(kind)
     if source_of(v, left, real) == FROM_IMMEDIATE and source_of(v, right, real) == FROM_IMMEDIATE:
@@ -305,7 +315,7 @@ def load(v: ptr[Validator], opcode: u32, memory: u32, offset: u64) -> None:
         return
     pair = pair_with_access(v, opcode, 0, height, offset)
     if pair != 0:
-        become_producer(v, pair, u32(offset), height, real)
+        become_producer(v, pair, u32(offset), height, real, v.at)
         return
     source = source_of(v, height, False)
     slot = slot_of(v, height)
@@ -350,8 +360,13 @@ def store_(v: ptr[Validator], opcode: u32, memory: u32, offset: u64) -> None:
         if pair != 0:
             take(v, value, value_source, real)
             forget_use(v, address)
-            become_pair(v, pair, u32(offset), value_slot)
+            become_pair(v, pair, u32(offset), value_slot, v.at)
             t.last = NONE
+            return
+    if fuse_value(v, opcode, offset, address, address_source, value, value_source, real):
+        return
+    if opcode == I32_STORE and value_source == FROM_SLOT and address_source == FROM_ACCUMULATOR:
+        if store_in_prologue(v, offset, address, value):
             return
     bits = (t.entries + value).bits
     if address_source == FROM_IMMEDIATE:
@@ -386,6 +401,8 @@ def global_get(v: ptr[Validator], index: u32) -> None:
     imported = u32(index < v.module.imported_globals)
     cell = produce(v, v.height - 1, GLOBAL_GET + class_of(kind) * 4 + imported * 2, 16, is_real(kind))
     store(cell, global_place(v, index), 12)
+    if kind == I32 and imported == 0:
+        state(v).last_maker = OWN_GLOBAL
 
 
 @native
@@ -396,9 +413,12 @@ def global_set(v: ptr[Validator], index: u32) -> None:
     if source_of(v, v.height, real) == FROM_IMMEDIATE:
         load_constant(v, v.height, kind)
     source = source_of(v, v.height, real)
+    imported = u32(index < v.module.imported_globals)
+    if kind == I32 and imported == 0 and source == FROM_ACCUMULATOR:
+        if set_in_prologue(v, global_place(v, index)) or become_epilogue(v, global_place(v, index)):
+            return
     slot = slot_of(v, v.height)
     take(v, v.height, source, real)
-    imported = u32(index < v.module.imported_globals)
     cell = emit(v, GLOBAL_SET + class_of(kind) * 4 + imported * 2 + source, 16)
     store(cell, slot, 8)
     store(cell, global_place(v, index), 12)
