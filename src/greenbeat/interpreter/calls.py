@@ -118,7 +118,9 @@ def call_slow(
         task.limit = task.soft
         return tail(poll(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     if not raise_limit(task, sp + load(u32, ip, RESULT)):
-        trap(TRAP_STACK)
+        # Behind the cell's first byte it is the call, not what makes the last argument.
+        task.trap = TRAP_STACK
+        return tail(leave_trapped(ip + 1, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     again = next_handler(ip)
     return tail(again(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
 

@@ -130,11 +130,11 @@ BRANCH_USERS = [
 # Stores of what was made; the address is in a slot.
 VALUE_USERS = [BY_NAME[n] for n in ("i32.store", "i32.store8", "i32.store16", "i64.store", "f32.store", "f64.store")]
 
-# Makers of a call's last argument; COPY is a local's and LITERAL a constant, whatever its type.
+# Makers of a call's last argument; besides there are COPY, a local's, and LITERAL, a constant, whatever its type.
 COPY, LITERAL = "copy", "constant"
 STEP = (BY_NAME["i32.add"], *_SI)
 LOADED = [*_loads("i32.load")]
-CALL_MAKERS = [COPY, LITERAL, STEP, *LOADED]
+CALL_MAKERS = [STEP, *LOADED]
 
 # Pairs whose result is stored: variables in memory are changed, or copied from where a pointer in memory points.
 STORED_PAIRS = [
@@ -159,6 +159,14 @@ def made_type(maker):
         return I32
     opcode = maker[0]
     return LOADS[opcode].value_type if opcode in LOADS else OPERATIONS[opcode].result_type
+
+
+def made_as(maker):
+    """The native type that a maker makes."""
+    if maker == OWN_GLOBAL:
+        return i32
+    opcode = maker[0]
+    return LOADS[opcode].value if opcode in LOADS else OPERATIONS[opcode].result
 
 
 def fits(maker, user):
@@ -383,10 +391,7 @@ def fused_step(opcode, side, negated, backward):
 @cache
 def fused_return(maker, near):
     """A maker and a return of what it makes; the header stands where the result's slot would."""
-    if maker == OWN_GLOBAL:
-        native_type = i32
-    else:
-        native_type = LOADS[maker[0]].value if maker[0] in LOADS else OPERATIONS[maker[0]].result
+    native_type = made_as(maker)
 
     @handler
     def run_fused_return(

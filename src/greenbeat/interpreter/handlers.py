@@ -313,8 +313,8 @@ for _maker in fusion.MAKERS:
 # By maker; a local's copy is the maker 0, a constant is behind all.
 LITERAL = len(fusion.MAKERS) + 1
 _fused_call = [0] * (len(fusion.MAKERS) + 2)
-for _maker in fusion.CALL_MAKERS:
-    _m = {fusion.COPY: 0, fusion.LITERAL: LITERAL}.get(_maker) if isinstance(_maker, str) else _maker_number(_maker)
+_call_makers = {0: fusion.COPY, LITERAL: fusion.LITERAL} | {_maker_number(m): m for m in fusion.CALL_MAKERS}
+for _m, _maker in _call_makers.items():
     _name = _maker if isinstance(_maker, str) else _maker_name(_maker)
     _fused_call[_m] = family(
         [(f"{_name}+call.far", fusion.fused_call(_maker, False)), (f"{_name}+call", fusion.fused_call(_maker, True))]
