@@ -242,3 +242,10 @@ def test_what_holds_of_every_trace(events: int) -> None:
                 ends.pop()
             assert not ends or start - length <= ends[-1] + 0.0005
             ends.append(start - length)
+
+
+def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        gb.trace(tmp_path / "nowhere" / "run.json").start()
+    with gb.trace(tmp_path / "run.json"):
+        pass

@@ -53,8 +53,12 @@ class Trace:
 
         Raises:
             RuntimeError: a trace is being recorded.
+            OSError: the file cannot be written.
         """
         global _current
+        if self.path is not None and _current is None:
+            # Now, not when everything has been recorded.
+            self.path.open("w").close()
         with _guard:
             if _current is not None:
                 raise RuntimeError("a trace is being recorded already: stop it first")
