@@ -2,7 +2,7 @@
 
     0          8         12          16             24       28
     │ handler  │ frame   │ header    │ entry          │ call itself │     call of a translated function of this module
-    │ handler  │ frame   │ header    │ function index │ call itself │     call_unlinked: becomes the above
+    │ handler  │ frame   │ header    │ index * 2 + 1  │ call itself │     call_unlinked: becomes the above
     │ handler  │ frame   │ index     │      │ frame   │                   call_import
     │ handler  │ frame   │ index's slot │ signature   │ table  │ header │ 64-bit? │ frame    call_indirect
     │ ...                                              │ own header │     │ frame             the ends of tail calls
@@ -94,6 +94,8 @@ def ensure_translated(module: ptr[Module], function: ptr[Function], variant: u32
 
 # Where a call's cell holds the handler it has once the callee is translated, and its size.
 CALL_ITSELF, CALL_SIZE = 24, 32
+# Where an entry will be, an unlinked call has twice the function's index and this, which no entry has.
+UNLINKED = 1
 SAVED = 32  # bytes of the words behind the arguments of a call that leaves the instance
 
 
@@ -165,11 +167,14 @@ def call_unlinked(variant):
         ip: ptr[u8], sp: ptr[u8], memory: ptr[u8], length: u64, task: ptr[Task], instance: ptr[Instance],
         accumulator: u64, fuel: i64, float_accumulator: v128,
     ) -> None:  # fmt: skip
-        function = instance.module.functions + load(u32, ip, 16)
-        entry = ensure_translated(instance.module, function, variant)
-        if entry is None:
-            trap(TRAP_NO_MEMORY)
-        store(ip, entry, 16)
+        place = cast(ptr[u64], ip + 16)
+        word = atomic_load(place, "acquire")
+        # Another thread may have linked the cell since we took this handler from it.
+        if word & UNLINKED != 0:
+            entry = ensure_translated(instance.module, instance.module.functions + u32(word >> 1), variant)
+            if entry is None:
+                trap(TRAP_NO_MEMORY)
+            atomic_store(place, cast(u64, entry), "release")
         linked = load(HANDLER, ip, CALL_ITSELF)
         atomic_store(cast(HANDLERS, ip), linked, "release")
         return tail(linked(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))

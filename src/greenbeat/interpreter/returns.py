@@ -1,6 +1,6 @@
 """Translation of calls and returns: where arguments and results are."""
 
-from greenbeat.interpreter.calls import CALL_ITSELF, CALL_SIZE
+from greenbeat.interpreter.calls import CALL_ITSELF, CALL_SIZE, UNLINKED
 from greenbeat.interpreter.handlers import (
     CALL,
     CALL_IMPORT,
@@ -172,7 +172,7 @@ def call_at(v: ptr[Validator], base: u32, index: u32, signature: ptr[SignatureTy
         cell = emit(v, CALL_UNLINKED + t.variant, size)
         store(cell, frame, 8)
         store(cell, frame + header_slot(signature.param_count) * SLOT, 12)
-        store(cell, u64(index), 16)
+        store(cell, u64(index) << 1 | UNLINKED, 16)
         store(cell, u64(CALL + is_near(signature)), CALL_ITSELF)
         if pair != 0:
             store(cell, u64(pair + is_near(signature)), CALL_ITSELF)
