@@ -42,7 +42,7 @@ from greenbeat.native import (
 from greenbeat.runtime.pacemaker import EVERYWHERE
 from greenbeat.tasks import deque
 from greenbeat.tasks.beat import beat, end_branches, leave, lower_floor
-from greenbeat.tasks.layout import FINISHED, PAUSED, SPAWNED, Fiber, ForkSite
+from greenbeat.tasks.layout import FINISHED, PAUSED, PROMOTED, SPAWNED, Fiber, ForkSite
 from greenbeat.tasks.pool import push_local
 from greenbeat.tasks.scheduler import cancel, drop_reference, has_ended
 from greenbeat.tasks.spawning import adopt, await_end, await_other, fail_as, let_go
@@ -55,8 +55,6 @@ TOKENS = 30
 MOST_PROMOTIONS = 5
 # Records that the checked build looks at, each time.
 MOST_LOOKED_AT = 1000
-# A promoted record holds its child's address with this bit.
-PROMOTED = 1
 # A chunk of a loop's iterations is to take so many nanoseconds.
 SHORT_CHUNK, LONG_CHUNK = 20_000, 100_000
 

@@ -26,7 +26,7 @@ from greenbeat.native import types as t
 from greenbeat.native.source import stored_names
 from greenbeat.native.types import offsetof
 from greenbeat.native.values import Value
-from greenbeat.tasks.layout import Fiber
+from greenbeat.tasks.layout import PROMOTED, Fiber
 
 MOST_WORDS = 16
 MOST_LOOP_WORDS = 100
@@ -134,26 +134,27 @@ def fork(emitter: Any, node: ast.Call) -> Any:
         emitter.error("par takes two calls of kernels or more, as in gb.par(f(a), g(b))", node)
     branches = [branch(emitter, argument) for argument in node.args]
     top = emitter.fork_top
-    pending: list[tuple[str, str]] = []
+    records: list[str] = []
     for kernel, operands in reversed(branches[1:]):
-        site = emitter.unit.branch_site(kernel)
-        emitter.line(f"store ptr {site}, ptr {top}, align 8")
+        emitter.line(f"store ptr {emitter.unit.branch_site(kernel)}, ptr {top}, align 8")
         store_words(emitter, offset(emitter, top, 1), operands)
-        pending.append((top, site))
+        records.append(top)
         top = offset(emitter, top, 1 + max(len(operands), word_count(kernel.result)))
     emitter.check_fork(top)
     results = [emitter.emit_kernel_call(*branches[0], top)]
-    for (kernel, operands), (record, site) in zip(branches[1:], reversed(pending), strict=True):
-        results.append(join(emitter, kernel, operands, record, site))
+    for (kernel, operands), record in zip(branches[1:], reversed(records), strict=True):
+        results.append(join(emitter, kernel, operands, record))
     return tuple(results)
 
 
-def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: str, site: str) -> Any:
+def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: str) -> Any:
     """Run a branch whose record was not touched, else take its result."""
     serial, promoted, take, done = (emitter.label(stem) for stem in ("serial", "promoted", "take", "done"))
     kinds = [computed(kind) for kind in scalars(kernel.result)]
-    found = emitter.temporary(f"load ptr, ptr {record}, align 8", t.PointerType(t.U8))
-    same = emitter.temporary(f"icmp eq ptr {found.ir}, {site}", t.BOOL)
+    # What was promoted has its child's address there, with this bit; a site has not.
+    found = emitter.temporary(f"load i8, ptr {record}, align 8", t.U8)
+    bit = emitter.temporary(f"and i8 {found.ir}, {PROMOTED}", t.U8)
+    same = emitter.temporary(f"icmp eq i8 {bit.ir}, 0", t.BOOL)
     emitter.branch(Value(same.ir, t.BOOL, 1), serial, promoted)
     emitter.start(promoted)
     name = emitter.unit.reference(support.join_fork)
@@ -164,9 +165,10 @@ def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: st
     taken = [load_word(emitter, place.ir, position, kind) for position, kind in enumerate(kinds)]
     emitter.jump(done)
     emitter.start(serial)
-    own = flattened(emitter.emit_kernel_call(kernel, operands, record)) if kinds else []
-    if not kinds:
-        emitter.emit_kernel_call(kernel, operands, record)
+    # From the record, where they are anyway: what is not needed across the first branch's call needs no register there.
+    kept = [load_word(emitter, offset(emitter, record, 1), i, value.type) for i, value in enumerate(operands)]
+    result = emitter.emit_kernel_call(kernel, kept, record)
+    own = flattened(result) if kinds else []
     serial_end = emitter.block_label
     emitter.jump(done)
     emitter.start(done)

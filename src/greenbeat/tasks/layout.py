@@ -31,6 +31,9 @@ IDLE, PREPARING, WAITING, FIRED = 0, 1, 2, 3
 # Why a wait ended, besides the number of the place that was served.
 BY_CANCEL, BY_TIME, BY_CLOSE = 0x1000_0000, 0x1000_0001, 0x1000_0002
 
+# In the first word of a fork's record, once it is promoted: with this bit, it is the child's address.
+PROMOTED = 1
+
 # Channels that a kernel can give to a task.
 MOST_CHANNELS = 4
 
