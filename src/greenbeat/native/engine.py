@@ -340,9 +340,11 @@ def _progress() -> Iterator[None]:
     begin = time.monotonic()
 
     def show() -> None:
-        while not done.wait(0.1):
+        while True:
             text = f"\rgreenbeat: compiling the engine for this machine, once: {time.monotonic() - begin:.1f} s "
             print(text, end="", file=sys.stderr, flush=True)
+            if done.wait(0.1):
+                break
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
