@@ -40,8 +40,7 @@ from greenbeat.tasks.threads import (
     start_task,
     stop_pool,
     task_ended,
-    thread_receive,
-    thread_send,
+    thread_transfer,
     work_in_pool,
 )
 from greenbeat.tasks.timers import timers
@@ -167,8 +166,7 @@ FUNCTIONS: list[Any] = [
     cancel_task,
     join_task,
     task_ended,
-    thread_send,
-    thread_receive,
+    thread_transfer,
     thread_select,
     close_channel,
     new_bridge,
@@ -242,9 +240,9 @@ class Visitor:
             deadline = time.monotonic_ns() + draw.randrange(300_000)
             room[0] = draw.randrange(1000)
             if draw.random() < 0.5:
-                if lib.thread_send(channel, room, deadline, 1) == 0:
+                if lib.thread_transfer(channel, room, deadline, 1, 1) == 0:
                     lib.note_sent(room[0])
-            elif lib.thread_receive(channel, room, deadline, 1) == 0:
+            elif lib.thread_transfer(channel, room, deadline, 1, 0) == 0:
                 lib.note_received(room[0])
 
 

@@ -25,7 +25,7 @@ from greenbeat.api.loops import CANCELLED, CLOSED, OK, TIMED_OUT, WAITER_CANCELL
 from greenbeat.api.runtime import wait_natively
 from greenbeat.api.tasks import deadline_of
 from greenbeat.errors import Cancelled, ChannelClosed
-from greenbeat.native.types import BoolType, FloatType, IntegerType, Type
+from greenbeat.native.types import BOOL, F64, I64, BoolType, FloatType, IntegerType, Type
 
 MOST_WORDS = 16
 MOST_CAPACITY = 1 << 24
@@ -33,7 +33,7 @@ MOST_CAPACITY = 1 << 24
 CLOSED_CASE, PENDING, MOST_CASES = 1 << 16, 0xFFFF_FFFF, 64
 BY_CANCEL, BY_TIME = 0x1000_0000, 0x1000_0001
 
-_NAMES: dict[Any, str] = {int: "i64", float: "f64", bool: "bool"}
+_PYTHON_TYPES: dict[Any, Type] = {int: I64, float: F64, bool: BOOL}
 
 
 def element_types(kind: Any) -> tuple[tuple[Type, ...], bool]:
@@ -53,10 +53,7 @@ def element_types(kind: Any) -> tuple[tuple[Type, ...], bool]:
 
 
 def _element(kind: Any) -> Type:
-    from greenbeat.native import types
-
-    if kind in _NAMES:
-        kind = getattr(types, {"i64": "I64", "f64": "F64", "bool": "BOOL"}[_NAMES[kind]])
+    kind = _PYTHON_TYPES.get(kind, kind)
     if not isinstance(kind, IntegerType | FloatType | BoolType):
         raise TypeError(
             f"a channel's values are numbers, bools, None or tuples of those, not {described(kind)}: "
@@ -185,9 +182,7 @@ class Channel(Generic[Element]):
         """
         room = words(self._format.width)
         self._format.pack(value, room)
-        self._conclude(
-            wait_natively(native.thread_send, self._address, room, deadline_of(timeout), timeout != 0), timeout, "sent"
-        )
+        self._conclude(self._now(room, timeout, sending=True), timeout, "sent")
 
     def recv(self, timeout: float | None = None) -> Any:
         """Receive the oldest value; wait in this thread while there is none.
@@ -197,8 +192,7 @@ class Channel(Generic[Element]):
             TimeoutError: nobody has sent in time.
         """
         room = words(self._format.width)
-        result = wait_natively(native.thread_receive, self._address, room, deadline_of(timeout), timeout != 0)
-        self._conclude(result, timeout, "received")
+        self._conclude(self._now(room, timeout, sending=False), timeout, "received")
         return self._format.unpack(room)
 
     async def asend(self, value: Any = None) -> None:
@@ -220,6 +214,10 @@ class Channel(Generic[Element]):
         room = words(self._format.width)
         self._conclude(await self._later(room, sending=False), None, "received")
         return self._format.unpack(room)
+
+    def _now(self, room: Any, timeout: float | None, *, sending: bool) -> int:
+        deadline = deadline_of(timeout)
+        return wait_natively(native.thread_transfer, self._address, room, deadline, timeout != 0, sending)
 
     async def _later(self, room: Any, *, sending: bool) -> int:
         bridge = this_loop()

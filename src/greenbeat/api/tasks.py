@@ -1,11 +1,13 @@
 """`greenbeat.Task`, `spawn`, `gather` and `TaskGroup`: work that runs beside what spawned it.
 
-task = gb.spawn(kernel, 1, 2)
-task.join()                       # in a thread; or `await task`
+    task = gb.spawn(kernel, 1, 2)
+    task.join()                       # in a thread; or `await task`
 
-with gb.TaskGroup() as group:     # or `async with`: nothing outlives the block
-group.spawn(kernel, 1)
-group.spawn(kernel, 2)
+    with gb.TaskGroup() as group:     # or `async with`: nothing outlives the block
+        group.spawn(kernel, 1)
+        group.spawn(kernel, 2)
+
+What is awaited while it runs leaves the event loop to others; a thread that joins sleeps.
 """
 
 import asyncio

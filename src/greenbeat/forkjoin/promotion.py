@@ -7,7 +7,7 @@ register, runs the left branch, and looks at the record: untouched, it runs the 
              └─ promoted ────────────────────────────▲ not promoted ────┘
                                                      unpromoted
 
-A parallel loop has a record too, see `loops.py`. It can be promoted again and again: each time a child gets the later
+A parallel loop has a record too. It can be promoted again and again: each time a child gets the later
 half of the iterations that have not begun.
 
 A beat gives TOKENS to the fiber that it finds. A promotion costs one, and the child gets half of what is left. The
@@ -82,7 +82,6 @@ def give_tokens(fiber: ptr[Fiber], child: ptr[Fiber]) -> None:
     fiber.tokens -= child.tokens
     if child.tokens != 0 and eager[0] != 0:
         child.fork_floor = cast(ptr[u8], EVERYWHERE)
-    child.deadline = fiber.deadline
     fiber.promotions += 1
     atomic_update("add", promotions, u64(1), "relaxed")
     trace(fiber.worker, PROMOTE, child.tokens, fiber, child)

@@ -19,9 +19,8 @@ FAILED = 1
 OTHERS: dict[int, tuple[type[Exception], str]] = {
     2: (errors.Cancelled, "the task was cancelled"),
     3: (RecursionError, "maximum recursion depth exceeded in a kernel"),
-    4: (TimeoutError, "the time of this call is over"),
-    5: (MemoryError, "no memory for a task"),
-    6: (ValueError, "this task was joined before, or was spawned by another task"),
+    4: (MemoryError, "no memory for a task"),
+    5: (ValueError, "this task was joined before, or was spawned by another task"),
 }
 
 

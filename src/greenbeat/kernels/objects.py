@@ -1,10 +1,12 @@
 """`greenbeat.kernel` and `greenbeat.Kernel`: what users hold of a kernel. The type and its call are native code.
 
-@gb.kernel
-def fib(n: int) -> int: ...
+    @gb.kernel
+    def fib(n: int) -> int: ...
 
-fib(30)            machine code, compiled at the first call
-fib.python(30)     the same in Python
+    fib(30)            machine code, compiled at the first call
+    fib.python(30)     the same in Python
+
+Both give the same results, and raise the same exceptions.
 """
 
 import ctypes
@@ -26,13 +28,14 @@ _object, _word, _half = ctypes.py_object, ctypes.c_uint64, ctypes.c_uint32
 _compiling = threading.RLock()
 
 
-def _native(name: str, *types: Any) -> Any:
+def exported(name: str, *types: Any) -> Any:
+    """A function of the engine's that takes the GIL along: first its result's type, then its arguments'."""
     return ctypes.PYFUNCTYPE(*types)(engine.address(name))
 
 
-new_kernel = _native("new_kernel", _object, _half, _half)
-set_kernel_code = _native("set_kernel_code", None, _object, _word, _word, _word)
-kernel_is_compiled = _native("kernel_is_compiled", _half, _object)
+new_kernel = exported("new_kernel", _object, _half, _half)
+set_kernel_code = exported("set_kernel_code", None, _object, _word, _word, _word)
+kernel_is_compiled = exported("kernel_is_compiled", _half, _object)
 
 
 def kernel(python: Callable[..., Result]) -> "Kernel[Result]":
@@ -112,7 +115,7 @@ if TYPE_CHECKING:
         def __call__(self, *arguments: Any, **named: Any) -> Result: ...
 
 else:
-    Kernel = _native("create_kernel_type", _object)()
+    Kernel = exported("create_kernel_type", _object)()
     for _name in (
         "__new__",
         "python",
@@ -149,7 +152,7 @@ def _ready_for_forks() -> None:
     """Let there be workers, and beats often enough for branches to be spread."""
     from greenbeat.api.runtime import ensure_runtime
 
-    _native("beat_faster", None)()
+    exported("beat_faster", None)()
     ensure_runtime()
 
 
@@ -250,11 +253,11 @@ def channel_address(value: Any, place: int) -> int:
 
 
 def _register() -> None:
-    _native("prepare_tasks", None)()
-    _native("prepare_forks", None)()
-    _native("set_none", None, _object)(None)
-    _native("set_truths", None, _object, _object)(False, True)
-    register = _native("set_kernel_hook", None, _half, _object)
+    exported("prepare_tasks", None)()
+    exported("prepare_forks", None)()
+    exported("set_none", None, _object)(None)
+    exported("set_truths", None, _object, _object)(False, True)
+    register = exported("set_kernel_hook", None, _half, _object)
     for number, hook in (
         (hooks.COMPILE, compile_now),
         (hooks.ARGUMENT, argument),

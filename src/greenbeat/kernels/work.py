@@ -4,18 +4,13 @@ import atexit
 import ctypes
 from typing import Any
 
-from greenbeat.engine import engine
+from greenbeat.kernels.objects import exported
 
 _object, _word = ctypes.py_object, ctypes.c_uint64
 
-
-def _native(name: str, *types: Any) -> Any:
-    return ctypes.PYFUNCTYPE(*types)(engine.address(name))
-
-
-_new_kernel_task = _native("new_kernel_task", _word, _object, _object)
-_kernel_task_result = _native("kernel_task_result", _object, _object, _word)
-collect_returned = _native("collect_returned", None)
+_new_kernel_task = exported("new_kernel_task", _word, _object, _object)
+_kernel_task_result = exported("kernel_task_result", _object, _object, _word)
+collect_returned = exported("collect_returned", None)
 atexit.register(collect_returned)
 
 

@@ -35,13 +35,14 @@ from greenbeat.native import (
 from greenbeat.runtime.layout import Task
 from greenbeat.runtime.system import (
     EXPEDITED,
-    LINUX,
     MEMBARRIER,
     REGISTER,
+    SIGNAL_WORDS,
+    block_signals,
     now,
     pthread_create,
     pthread_detach,
-    pthread_sigmask,
+    restore_signals,
     syscall,
     usleep,
 )
@@ -56,7 +57,6 @@ SPARED = 4
 DOZE = 100_000_000  # nanoseconds
 # A floor that every stack is below.
 EVERYWHERE = (1 << 64) - 1
-SIG_SETMASK = 2 if LINUX else 3
 
 NOT_STARTED, TICKING, ASLEEP = 0, 1, 2
 state = static(u32, name="pacemaker_state")
@@ -185,16 +185,13 @@ def wake() -> None:
         return
     if MEMBARRIER != 0:
         has_barrier[0] = 1 if syscall(MEMBARRIER, REGISTER, 0, 0) == 0 else u32(0)
-    # The thread gets no signals: they are for Python's threads. All bits set is a full signal set everywhere.
-    everything = stack(u64, 16)
-    before = stack(u64, 16)
-    for i in range(16):
-        everything[i] = ~u64(0)
-    pthread_sigmask(SIG_SETMASK, everything, before)
+    # The thread gets no signals: they are for Python's threads.
+    before = stack(u64, SIGNAL_WORDS)
+    block_signals(before)
     thread = stack(u64, 1)
     if pthread_create(thread, None, pace, None) == 0:
         pthread_detach(thread[0])
-    pthread_sigmask(SIG_SETMASK, before, None)
+    restore_signals(before)
 
 
 @inline

@@ -140,6 +140,32 @@ def pthread_detach(thread: u64) -> i32: ...
 def pthread_sigmask(how: i32, set: ptr[void], before: ptr[void]) -> i32: ...
 
 
+# What a faulting instruction raises: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+FAULTS = sum(1 << (number - 1) for number in (4, 5, 7 if LINUX else 10, 8, 11))
+SIG_BLOCK, SIG_SETMASK = (0, 2) if LINUX else (1, 3)
+# A set of signals has at most so many words.
+SIGNAL_WORDS = 16
+
+
+@native
+def block_signals(before: ptr[u64]) -> None:
+    """Leave signals to other threads, but for those of faults, which end the process unheard where they are blocked.
+
+    Threads that this one begins inherit it. What was blocked is put at `before`, for `restore_signals`.
+    """
+    everything = stack(u64, SIGNAL_WORDS)
+    for i in range(u32(SIGNAL_WORDS)):
+        everything[i] = ~u64(0)
+    everything[0] = ~u64(FAULTS)
+    pthread_sigmask(SIG_BLOCK, everything, before)
+
+
+@native
+def restore_signals(before: ptr[u64]) -> None:
+    """Block what was blocked before `block_signals`."""
+    pthread_sigmask(SIG_SETMASK, before, None)
+
+
 @extern(variadic=True)
 def syscall(number: i64) -> i64: ...
 

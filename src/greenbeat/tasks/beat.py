@@ -30,7 +30,6 @@ from greenbeat.tasks.layout import (
     CANCELLED,
     DONE,
     FAILED,
-    LATE,
     OVERFLOWED,
     YIELDED,
     Fiber,
@@ -42,7 +41,6 @@ from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
 from greenbeat.tasks.tracing import BEAT, no_fiber, trace
-from greenbeat.tasks.virtual import clock
 
 # A driver without the GIL takes it this often to look for signals, in nanoseconds.
 SIGNAL_PERIOD = 20_000_000
@@ -131,8 +129,6 @@ def beat(fiber: ptr[Fiber]) -> None:
     atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")
     if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         abandon(fiber, CANCELLED)
-    if fiber.deadline != 0 and clock() >= fiber.deadline:
-        abandon(fiber, LATE)
     if atomic_load(addressof(pool.stopping), "relaxed") != 0 and worker.root is None and fiber.driver is None:
         abandon(fiber, CANCELLED)
     share_following(worker)

@@ -23,7 +23,7 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.arena import calloc, free
-from greenbeat.tasks.channels import MOST_WORDS, WOULD_WAIT, Channel, outcome, pass_words, try_receive, try_send
+from greenbeat.tasks.channels import MOST_WORDS, WOULD_WAIT, Channel, attempt, outcome, pass_words, queue_of
 from greenbeat.tasks.layout import BY_CANCEL, IDLE, WAITING, Bridge, Fiber, Queue, Wait, Waiter, Worker
 from greenbeat.tasks.locks import lock, unlock
 from greenbeat.tasks.threads import sleep_on
@@ -98,19 +98,14 @@ def pend_channel(
     """Send or receive; `result` tells what it came to, or WOULD_WAIT: then what is pending is returned, or null."""
     pending = cast(ptr[Pending], 0)
     lock(addressof(channel.guard))
-    if sending != 0:
-        result[0] = try_send(cast(ptr[Worker], 0), channel, words)
-    else:
-        result[0] = try_receive(cast(ptr[Worker], 0), channel, words)
+    result[0] = attempt(cast(ptr[Worker], 0), channel, words, sending != 0)
     if result[0] == WOULD_WAIT:
         pending = new_pending(bridge, deadline)
         if pending is not None:
             pending.channel = channel
             if sending != 0:
                 pass_words(pending.words, words, channel.width)
-                pending.queue = channel.senders
-            else:
-                pending.queue = channel.receivers
+            pending.queue = queue_of(channel, sending != 0)
             enqueue(pending.queue, pending.waiter)
             add_timer(pending.wait)
     unlock(addressof(channel.guard))

@@ -231,6 +231,20 @@ def try_receive(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64]) -> 
     return result
 
 
+@inline
+def attempt(worker: ptr[Worker], channel: ptr[Channel], words: ptr[u64], sending: bool) -> u32:
+    """Under the channel's lock: send or receive, if it can be done at once."""
+    if sending:
+        return try_send(worker, channel, words)
+    return try_receive(worker, channel, words)
+
+
+@inline
+def queue_of(channel: ptr[Channel], sending: bool) -> ptr[Queue]:
+    """Where those wait who send, or receive."""
+    return addressof(channel.senders) if sending else addressof(channel.receivers)
+
+
 @export
 def give_back(channel: ptr[Channel], words: ptr[u64]) -> bool:
     """Undo a receive: the value is the next to be received, after those given back before. False without memory."""
@@ -321,23 +335,12 @@ def wait_in(fiber: ptr[Fiber], channel: ptr[Channel], queue: ptr[Queue], words: 
     return outcome(reason)
 
 
-@native(noinline=True)
-def fiber_send(fiber: ptr[Fiber], channel: ptr[Channel], words: ptr[u64], deadline: u64) -> u32:
-    """Send from a fiber; OK, CLOSED or TIMED_OUT (if the deadline is not 0)."""
+@inline
+def fiber_transfer(fiber: ptr[Fiber], channel: ptr[Channel], words: ptr[u64], deadline: u64, sending: bool) -> u32:
+    """Send or receive in a fiber; OK, CLOSED or TIMED_OUT (if the deadline is not 0)."""
     lock(addressof(channel.guard))
-    result = try_send(fiber.worker, channel, words)
+    result = attempt(fiber.worker, channel, words, sending)
     if result == WOULD_WAIT:
-        return wait_in(fiber, channel, channel.senders, words, deadline)
-    unlock(addressof(channel.guard))
-    return result
-
-
-@native(noinline=True)
-def fiber_receive(fiber: ptr[Fiber], channel: ptr[Channel], words: ptr[u64], deadline: u64) -> u32:
-    """Receive in a fiber; OK, CLOSED or TIMED_OUT (if the deadline is not 0)."""
-    lock(addressof(channel.guard))
-    result = try_receive(fiber.worker, channel, words)
-    if result == WOULD_WAIT:
-        return wait_in(fiber, channel, channel.receivers, words, deadline)
+        return wait_in(fiber, channel, queue_of(channel, sending), words, deadline)
     unlock(addressof(channel.guard))
     return result

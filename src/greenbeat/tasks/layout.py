@@ -20,7 +20,7 @@ scheduler) and say in `worker.action` why.
 from greenbeat.native import array, function, i32, i64, ptr, struct, u8, u32, u64, void
 
 # Fiber.status
-FINISHED, FAILED, CANCELLED, OVERFLOWED, LATE, NO_ROOM, BAD_HANDLE = range(7)
+FINISHED, FAILED, CANCELLED, OVERFLOWED, NO_ROOM, BAD_HANDLE = range(6)
 
 # Worker.action: why a fiber came back to the scheduler.
 DONE, YIELDED, PARKED, CALLING, PAUSED = 0, 1, 2, 3, 4
@@ -175,8 +175,6 @@ class Fiber:
     # Whoever may still look at it; the last one gives it back.
     references: u32
     cancelled: u32
-    # When it must be over, in nanoseconds of the monotonic clock; 0: never.
-    deadline: u64
     # Who waits for its end, and whether it has come; under `guard`.
     guard: u32
     ended: u32

@@ -35,7 +35,7 @@ from greenbeat.tasks.layout import MOST_WORKERS, Fiber, Worker
 from greenbeat.tasks.locks import lock, unlock, wake_sleepers
 from greenbeat.tasks.stacks import has_begun
 from greenbeat.tasks.tracing import STEAL, no_fiber, trace
-from greenbeat.tasks.virtual import dawdle
+from greenbeat.tasks.virtual import dawdle, following_random
 
 # A worker looks at the shared queue before its own fibers once in this many.
 FAIRNESS = 61
@@ -230,12 +230,8 @@ def share_tasks(worker: ptr[Worker]) -> None:
 def steal_from_others(worker: ptr[Worker]) -> ptr[Fiber]:
     """Look through the others' deques, from a random one on."""
     count = atomic_load(addressof(pool.worker_count), "acquire")
-    random = worker.random
-    random ^= random << 13
-    random ^= random >> 7
-    random ^= random << 17
-    worker.random = random
-    start = u32(random >> 32) % count if count != 0 else u32(0)
+    worker.random = following_random(worker.random)
+    start = u32(worker.random >> 32) % count if count != 0 else u32(0)
     for i in range(count):
         at = start + i
         victim = pool.workers[at if at < count else at - count]

@@ -13,7 +13,6 @@ from greenbeat.native import (
     atomic_load,
     cast,
     export,
-    inline,
     native,
     ptr,
     sizeof,
@@ -26,7 +25,7 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.arena import calloc, free
 from greenbeat.tasks.beat import abandon
-from greenbeat.tasks.channels import CLOSED, OK, Channel, give_back, try_receive, try_send
+from greenbeat.tasks.channels import CLOSED, OK, Channel, attempt, give_back, queue_of
 from greenbeat.tasks.layout import (
     BY_CANCEL,
     BY_CLOSE,
@@ -63,14 +62,6 @@ class Case:
     channel: ptr[Channel]
     words: ptr[u64]
     sending: u32
-
-
-@inline
-def attempt(worker: ptr[Worker], case: ptr[Case]) -> u32:
-    """Under the channel's lock: do it, if it can be done."""
-    if case.sending != 0:
-        return try_send(worker, case.channel, case.words)
-    return try_receive(worker, case.channel, case.words)
 
 
 @native
@@ -112,7 +103,7 @@ def try_all(worker: ptr[Worker], cases: ptr[Case], count: u32) -> u32:
             number -= count
         case = cases + number
         lock(addressof(case.channel.guard))
-        result = attempt(worker, case)
+        result = attempt(worker, case.channel, case.words, case.sending != 0)
         unlock(addressof(case.channel.guard))
         if result == OK or result == CLOSED:
             return answer(result, number)
@@ -125,7 +116,7 @@ def leave_queues(cases: ptr[Case], waiters: ptr[Waiter], count: u32) -> None:
     for i in range(count):
         channel = cases[i].channel
         lock(addressof(channel.guard))
-        remove(channel.senders if cases[i].sending != 0 else channel.receivers, waiters + i)
+        remove(queue_of(channel, cases[i].sending != 0), waiters + i)
         unlock(addressof(channel.guard))
 
 
@@ -151,13 +142,13 @@ def enter_queues(
             lock(addressof(channel.guard))
             if is_possible(case, wait):
                 claimed = fire(wait, i) != IDLE
-                result = attempt(worker, case) if claimed else u32(OK)
+                result = attempt(worker, channel, case.words, case.sending != 0) if claimed else u32(OK)
                 unlock(addressof(channel.guard))
                 if claimed and (result == OK or result == CLOSED):
                     leave_queues(cases, waiters, count)
                     return answer(result, i)
                 break
-            enqueue(channel.senders if case.sending != 0 else channel.receivers, waiter)
+            enqueue(queue_of(channel, case.sending != 0), waiter)
             unlock(addressof(channel.guard))
         if not claimed:
             return PENDING

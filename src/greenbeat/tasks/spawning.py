@@ -9,7 +9,7 @@ task that was joined already, whose stack serves somebody else by now, is told f
 
 from greenbeat.native import addressof, atomic_load, cast, function, inline, native, ptr, stack, u32, u64, void
 from greenbeat.tasks.beat import abandon, fail_service, leave
-from greenbeat.tasks.channels import Channel, close_channel, count_kept, fiber_receive, fiber_send
+from greenbeat.tasks.channels import Channel, close_channel, count_kept, fiber_transfer
 from greenbeat.tasks.layout import (
     BAD_HANDLE,
     BY_CANCEL,
@@ -69,7 +69,7 @@ def adopt(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
 
 @native
 def let_go(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
-    """A task was joined."""
+    """A task was joined, and its result used."""
     if made.elder is not None:
         made.elder.sibling = made.sibling
     else:
@@ -179,12 +179,6 @@ def join_service(fiber: ptr[Fiber], handle: u64) -> ptr[Fiber]:
 
 
 @native(noinline=True)
-def forget_service(fiber: ptr[Fiber], made: ptr[Fiber]) -> None:
-    """A task's result has been used."""
-    let_go(fiber, made)
-
-
-@native(noinline=True)
 def cancel_service(fiber: ptr[Fiber], handle: u64) -> None:
     """Cancel a task."""
     cancel(child_of(fiber, handle))
@@ -193,13 +187,13 @@ def cancel_service(fiber: ptr[Fiber], handle: u64) -> None:
 @native
 def send_service(fiber: ptr[Fiber], channel: ptr[void], words: ptr[u64], deadline: u64) -> u32:
     """Send a value."""
-    return fiber_send(fiber, cast(ptr[Channel], channel), words, deadline)
+    return fiber_transfer(fiber, cast(ptr[Channel], channel), words, deadline, True)
 
 
 @native
 def receive_service(fiber: ptr[Fiber], channel: ptr[void], words: ptr[u64], deadline: u64) -> u32:
     """Receive a value."""
-    return fiber_receive(fiber, cast(ptr[Channel], channel), words, deadline)
+    return fiber_transfer(fiber, cast(ptr[Channel], channel), words, deadline, False)
 
 
 @native
@@ -240,7 +234,7 @@ def prepare_services() -> None:
     services.start = start_service
     services.hold = hold_service
     services.join = join_service
-    services.forget = forget_service
+    services.forget = let_go
     services.cancel = cancel_service
     services.send = send_service
     services.receive = receive_service

@@ -299,7 +299,6 @@ def new_fiber(worker: ptr[Worker], size_class, entry, word_count, references) ->
         fiber.stack_pointer = first_stack_pointer(words, start_fiber)
         fiber.references = references
         fiber.cancelled = 0
-        fiber.deadline = 0
         fiber.ended = 0
         fiber.driver = None
         fiber.parent = None

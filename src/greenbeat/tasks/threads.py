@@ -28,18 +28,18 @@ from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.hooks import put_exception
 from greenbeat.runtime.pacemaker import begin_running, end_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
-from greenbeat.runtime.system import LINUX, now, pthread_sigmask
+from greenbeat.runtime.system import SIGNAL_WORDS, block_signals, now, restore_signals
 from greenbeat.runtime.tasks import Thread, this_thread, threads
 from greenbeat.tasks.beat import check_signals, give_up_gil, take_gil
 from greenbeat.tasks.channels import (
     OK,
     WOULD_WAIT,
     Channel,
+    attempt,
     give_back,
     outcome,
+    queue_of,
     settle_kept,
-    try_receive,
-    try_send,
 )
 from greenbeat.tasks.deque import has_fibers, pop
 from greenbeat.tasks.layout import (
@@ -50,7 +50,6 @@ from greenbeat.tasks.layout import (
     SPAWNED,
     WAITING,
     Fiber,
-    Queue,
     Wait,
     Waiter,
     Worker,
@@ -87,9 +86,6 @@ from greenbeat.tasks.tracing import SPAWN, no_fiber, trace
 from greenbeat.tasks.virtual import dawdle
 from greenbeat.tasks.waiting import begin, enqueue, fire, reason_of, remove
 
-# What an instruction raises must not be blocked: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
-FAULTS = sum(1 << (number - 1) for number in (4, 5, 7 if LINUX else 10, 8, 11))
-BLOCK_SIGNALS, SET_SIGNALS = (0, 2) if LINUX else (1, 3)
 # What a call from Python comes to besides the statuses of fibers: an exception is set.
 RAISED = 100
 
@@ -167,18 +163,14 @@ def work_in_pool() -> bool:
     if worker is None:
         return False
     # Signals are for the threads that Python knows how to interrupt.
-    everything = stack(u64, 16)
-    before = stack(u64, 16)
-    for i in range(16):
-        everything[i] = ~u64(0)
-    everything[0] = ~u64(FAULTS)
-    pthread_sigmask(BLOCK_SIGNALS, everything, before)
+    before = stack(u64, SIGNAL_WORDS)
+    block_signals(before)
     worker.is_pool = 1
     give_up_gil(worker)
     work(worker)
     take_gil(worker)
     worker.is_pool = 0
-    pthread_sigmask(SET_SIGNALS, before, None)
+    restore_signals(before)
     return True
 
 
@@ -464,8 +456,9 @@ def join_task(fiber: ptr[Fiber], deadline: u64) -> u32:
 
 
 @native
-def thread_waits(channel: ptr[Channel], queue: ptr[Queue], words: ptr[u64], deadline: u64) -> u32:
-    """Under the channel's lock, which is released: wait in a queue."""
+def thread_waits(channel: ptr[Channel], words: ptr[u64], deadline: u64, sending: bool) -> u32:
+    """Under the channel's lock, which is released: wait in one of its queues."""
+    queue = queue_of(channel, sending)
     wait = stack(Wait)
     waiter = stack(Waiter)
     thread_wait(wait, waiter, words, deadline)
@@ -477,29 +470,18 @@ def thread_waits(channel: ptr[Channel], queue: ptr[Queue], words: ptr[u64], dead
     unlock(addressof(channel.guard))
     reason = reason_of(wait)
     if not good:
-        if outcome(reason) == OK and queue == addressof(channel.receivers):
+        if outcome(reason) == OK and not sending:
             give_back(channel, words)
         return RAISED
     return outcome(reason)
 
 
 @export
-def thread_send(channel: ptr[Channel], words: ptr[u64], deadline: u64, may_wait: u32) -> u32:
-    """Send from a thread of Python's; what it came to, or RAISED with an exception set."""
+def thread_transfer(channel: ptr[Channel], words: ptr[u64], deadline: u64, may_wait: u32, sending: u32) -> u32:
+    """Send or receive in a thread of Python's; what it came to, or RAISED with an exception set."""
     lock(addressof(channel.guard))
-    result = try_send(cast(ptr[Worker], 0), channel, words)
+    result = attempt(cast(ptr[Worker], 0), channel, words, sending != 0)
     if result == WOULD_WAIT and may_wait != 0:
-        return thread_waits(channel, channel.senders, words, deadline)
-    unlock(addressof(channel.guard))
-    return result
-
-
-@export
-def thread_receive(channel: ptr[Channel], words: ptr[u64], deadline: u64, may_wait: u32) -> u32:
-    """Receive in a thread of Python's; what it came to, or RAISED with an exception set."""
-    lock(addressof(channel.guard))
-    result = try_receive(cast(ptr[Worker], 0), channel, words)
-    if result == WOULD_WAIT and may_wait != 0:
-        return thread_waits(channel, channel.receivers, words, deadline)
+        return thread_waits(channel, words, deadline, sending != 0)
     unlock(addressof(channel.guard))
     return result

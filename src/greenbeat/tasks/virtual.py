@@ -7,7 +7,7 @@ nothing of it: the simulation raises the pulse before it lets a fiber go on, and
 Real threads are hard to catch at the wrong moment: `assert dawdle()` marks the moments, and makes them longer.
 """
 
-from greenbeat.native import native, static, struct, u32, u64
+from greenbeat.native import inline, native, static, struct, u32, u64
 from greenbeat.runtime.system import now, usleep
 
 
@@ -28,15 +28,19 @@ class Virtual:
 virtual = static(Virtual, name="virtual")
 
 
+@inline
+def following_random(random: u64) -> u64:
+    """The pseudo-random number after another, which is not 0: Marsaglia's xorshift."""
+    random ^= random << 13
+    random ^= random >> 7
+    return random ^ (random << 17)
+
+
 @native
 def draw(limit: u32) -> u32:
     """A pseudo-random number below a limit."""
-    random = virtual.random
-    random ^= random << 13
-    random ^= random >> 7
-    random ^= random << 17
-    virtual.random = random
-    return u32(random >> 32) % limit
+    virtual.random = following_random(virtual.random)
+    return u32(virtual.random >> 32) % limit
 
 
 @native
