@@ -39,6 +39,23 @@ def test_policies() -> None:
     assert 0 < few < usual < 100_000
 
 
+def test_promotions_can_be_kept() -> None:
+    found = []
+    for keep in (False, True):
+        native.keep_promoted(keep)
+        try:
+            with gb.trace() as trace:
+                assert fib(31) == 1_346_269
+        finally:
+            native.keep_promoted(False)
+        assert trace.timeline is not None
+        found.append(trace.timeline.summary())
+    usual, kept = found
+    assert usual.unforked > 0
+    assert kept.unforked == 0
+    assert kept.joins == kept.promotions > 0
+
+
 @pytest.mark.parametrize("eager", [False, True])
 def test_a_token_a_beat(eager: bool) -> None:
     """A single token is spent by the beat that gives it, whatever forks may do."""

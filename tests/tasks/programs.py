@@ -51,6 +51,8 @@ class World:
     sent_sum: u64
     received: u64
     received_sum: u64
+    # Sends of zeros whose thread does not know whether anybody has received them.
+    doubtful: u64
     joined: u64
     trees: u64
     loops: u64

@@ -6,6 +6,7 @@ value that was sent was received or is in a buffer.
 
 import ctypes
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from greenbeat.forkjoin.promotion import prepare_forks
-from greenbeat.native import addressof, build, cast, fill, i64, native, ptr, sizeof, u8, u32, u64, void
+from greenbeat.native import addressof, build, cast, fill, i64, native, ptr, sizeof, stack, u8, u32, u64, void
 from greenbeat.runtime.pacemaker import period
 from greenbeat.tasks.bridges import (
     cancel_pending,
@@ -25,12 +26,13 @@ from greenbeat.tasks.bridges import (
     sleep_at_bridge,
     take_done,
 )
-from greenbeat.tasks.channels import close_channel, drop_channel, new_channel
+from greenbeat.tasks.channels import OK, Channel, close_channel, drop_channel, new_channel
 from greenbeat.tasks.layout import SPAWNED, STACK_SIZES, Fiber
 from greenbeat.tasks.pool import pool, set_seats
-from greenbeat.tasks.selecting import thread_select
+from greenbeat.tasks.selecting import Case, thread_select
 from greenbeat.tasks.stacks import SLAB, depots, slabs_mapped
 from greenbeat.tasks.threads import (
+    RAISED,
     cancel_task,
     forget_pool,
     forget_task,
@@ -45,7 +47,17 @@ from greenbeat.tasks.threads import (
 )
 from greenbeat.tasks.timers import timers
 from greenbeat.tasks.virtual import virtual
-from tests.tasks.programs import CHANNELS, World, body, features, note_received, note_sent, prepare_sites, world
+from tests.tasks.programs import (
+    CHANNELS,
+    World,
+    body,
+    count,
+    features,
+    note_received,
+    note_sent,
+    prepare_sites,
+    world,
+)
 
 # A beat every so many nanoseconds: as often as the pacemaker's thread can.
 BEAT = 50_000
@@ -85,6 +97,33 @@ def new_root(seed: u64, depth: u64) -> ptr[Fiber]:
 def body_address() -> u64:
     """Where bodies begin."""
     return cast(u64, addressof(body))
+
+
+@native
+def visit(channel: ptr[Channel], words: ptr[u64], deadline: u64, sending: u32) -> u32:
+    """Send or receive in a thread of Python's, with the GIL from the transfer to the entry in the books."""
+    result = thread_transfer(channel, words, deadline, 1, sending)
+    if result == OK and sending != 0:
+        note_sent(words[0])
+    elif result == OK:
+        note_received(words[0])
+    elif result == RAISED and sending != 0:
+        count(addressof(world.doubtful), 1)
+    return result
+
+
+@native
+def visit_two(first: ptr[Channel], second: ptr[Channel], words: ptr[u64], deadline: u64) -> u32:
+    """Receive from one of two channels in a thread of Python's, as `visit`."""
+    cases = stack(Case, 2)
+    for i in range(2):
+        cases[i].channel = first if i == 0 else second
+        cases[i].words = words + i
+        cases[i].sending = 0
+    answer = thread_select(cases, 2, deadline, 1)
+    if answer < 2:
+        note_received(words[answer])
+    return answer
 
 
 @native
@@ -140,8 +179,14 @@ def end_world() -> u64:
                 position -= channel.capacity
             left += 1
             left_sum += channel.buffer[position]
+        returned = channel.returned
+        while returned is not None:
+            left += 1
+            left_sum += returned.words[0]
+            returned = returned.next
         drop_channel(channel)
-    if world.sent != world.received + left or world.sent_sum != world.received_sum + left_sum:
+    gone = world.received + left
+    if gone < world.sent or gone > world.sent + world.doubtful or world.sent_sum != world.received_sum + left_sum:
         problem = 101
     counted = counted_problem()
     return problem if counted == 0 else 200 + counted
@@ -154,8 +199,8 @@ FUNCTIONS: list[Any] = [
     close_world,
     end_world,
     fibers_in_use,
-    note_received,
-    note_sent,
+    visit,
+    visit_two,
     prepare_tasks,
     prepare_forks,
     work_in_pool,
@@ -166,8 +211,6 @@ FUNCTIONS: list[Any] = [
     cancel_task,
     join_task,
     task_ended,
-    thread_transfer,
-    thread_select,
     close_channel,
     new_bridge,
     pend_end,
@@ -239,15 +282,52 @@ class Visitor:
             channel = ctypes.cast(lib.channel_address(draw.randrange(CHANNELS)), ctypes.c_void_p)
             deadline = time.monotonic_ns() + draw.randrange(300_000)
             room[0] = draw.randrange(1000)
-            if draw.random() < 0.5:
-                if lib.thread_transfer(channel, room, deadline, 1, 1) == 0:
-                    lib.note_sent(room[0])
-            elif lib.thread_transfer(channel, room, deadline, 1, 0) == 0:
-                lib.note_received(room[0])
+            lib.visit(channel, room, deadline, draw.randrange(2))
 
 
-def run_world(lib: Real, seed: int, roots: int, wanted: int, *, cancelling: bool, visitors: int = 0) -> None:
-    """Run the random programs of a seed on the workers that there are; fails if the books are not balanced."""
+class Death(Exception):
+    """Ends whatever the main thread waits for."""
+
+
+def die(*_: object) -> None:
+    """A signal's handler."""
+    raise Death
+
+
+def live_until_death(lib: Real, draw: random.Random, roots: list[Any]) -> None:
+    """Wait in all the ways there are, in the main thread, until a timer ends that, wherever it is."""
+    rooms = (ctypes.c_uint64 * 2)()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 + draw.random() ** 3 * 1e-3)
+        while True:
+            first, second = (lib.channel_address(draw.randrange(CHANNELS)) for _ in range(2))
+            deadline = draw.choice((0, time.monotonic_ns() + draw.randrange(300_000)))
+            rooms[0] = 0
+            match draw.randrange(4):
+                case 0 | 1 as sending:
+                    lib.visit(first, rooms, deadline, sending)
+                case 2:
+                    lib.visit_two(first, second, rooms, deadline)
+                case 3:
+                    lib.join_task(draw.choice(roots), deadline)
+    except Death:
+        return
+
+
+def run_world(
+    lib: Real, seed: int, roots: int, wanted: int, *, cancelling: bool, visitors: int = 0, deaths: int = 0
+) -> None:
+    """Run the random programs of a seed on the workers that there are; fails if the books are not balanced.
+
+    Args:
+        lib: has the workers.
+        seed: of all that is random, but for the threads' schedule.
+        roots: how many programs there are.
+        wanted: features, see `programs.py`.
+        cancelling: whether some are cancelled.
+        visitors: threads of Python's that take part.
+        deaths: how often the main thread takes part until something ends it; its SIGALRM is `die`.
+    """
     draw = random.Random(seed)
     lib.begin_world(wanted, 20 * roots, draw.choice((0, 5, 50, 500)))
     made = [lib.new_root(draw.getrandbits(40), 3) for _ in range(roots)]
@@ -258,6 +338,8 @@ def run_world(lib: Real, seed: int, roots: int, wanted: int, *, cancelling: bool
         for _ in range(roots):
             lib.cancel_task(draw.choice(made))
             time.sleep(draw.random() * 1e-4)
+    for _ in range(deaths):
+        live_until_death(lib, draw, made)
     limit = time.monotonic() + 60
     # Who waits for a partner that does not come is told so.
     time.sleep(draw.random() * 2e-3)

@@ -1,11 +1,12 @@
 """Random programs on real threads, and what only those can break."""
 
+import signal
 import threading
 from typing import Any
 
 import pytest
 
-from tests.tasks.real import run_world, workers
+from tests.tasks.real import die, run_world, workers
 
 EVERYTHING = 15
 
@@ -22,6 +23,16 @@ def test_fewer_seats_than_workers(seats: int) -> None:
     with workers(3, seats) as lib:
         for seed in range(60):
             run_world(lib, 9000 + seed, 10, EVERYTHING, cancelling=True, visitors=1)
+
+
+def test_a_thread_that_waits_dies() -> None:
+    before = signal.signal(signal.SIGALRM, die)
+    try:
+        with workers(2) as lib:
+            for seed in range(40):
+                run_world(lib, 20_000 + seed, 10, EVERYTHING, cancelling=seed % 2 == 1, visitors=1, deaths=25)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_more_than_a_deque_holds() -> None:

@@ -19,7 +19,6 @@ _RESOURCES = {
     hooks.FUEL: ("fuel", "out of fuel"),
     hooks.TIME: ("time", "out of time"),
     hooks.MEMORY: ("memory", "out of memory"),
-    hooks.STACK: ("stack", "call stack exhausted"),
     hooks.DEPTH: ("stack", "too many calls between Python and guests are waiting for each other"),
 }
 

@@ -61,6 +61,8 @@ SHORT_CHUNK, LONG_CHUNK = 20_000, 100_000
 # For comparisons: how many tokens a beat gives, and whether those that are left are spent by the next forks.
 tokens_per_beat = static(u32, name="tokens_per_beat")
 eager = static(u32, name="eager")
+# For recordings: what was promoted runs as a task even if it is back before anybody has begun it.
+keeping_promoted = static(u32, name="keeping_promoted")
 
 # For tests and traces: promotions, beats that found a fiber, the most promotions between two beats of one fiber.
 promotions = static(u64, name="promotions")
@@ -241,7 +243,7 @@ def await_branch(fiber: ptr[Fiber], child: ptr[Fiber]) -> bool:
     if has_ended(child):
         return True
     newest = deque.pop(fiber.worker)
-    if newest == child and not has_begun(child):
+    if newest == child and not has_begun(child) and keeping_promoted[0] == 0:
         return False
     if newest is not None:
         push_local(fiber.worker, newest)
@@ -412,6 +414,12 @@ def set_fork_policy(tokens: u32, spend_early: u32) -> None:
     """Let a beat give so many tokens, and forks spend those that are left, or not."""
     tokens_per_beat[0] = tokens
     eager[0] = spend_early
+
+
+@export
+def keep_promoted(on: u32) -> None:
+    """Let no promotion be taken back, so that a trace tells where each branch ended; or with 0, as usual."""
+    keeping_promoted[0] = on
 
 
 @export

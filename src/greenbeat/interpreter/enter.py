@@ -16,18 +16,14 @@ from greenbeat.native import (
     v128,
     vector_of,
 )
-from greenbeat.runtime.hostcalls import HOST_DONE, call_host
 from greenbeat.runtime.layout import (
     FINISHED,
-    HOST,
-    RAISED,
     SLOT,
     TRAP_NO_MEMORY,
     TRAP_STACK,
     TRAPPED,
     Function,
     FunctionInstance,
-    Guest,
     Instance,
     Module,
     Task,
@@ -53,11 +49,6 @@ def begin(
 @native(shared=True)
 def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
     """Call a function: arguments are in the slots at `frame`, results replace them. Returns what became of the task."""
-    if target.kind == HOST:
-        task.top = frame + u64(wider_count(target)) * SLOT
-        if call_host(task, target, frame, cast(ptr[Guest], 0)) != HOST_DONE:
-            return RAISED
-        return FINISHED
     instance = target.instance
     header = frame + u64(header_slot(target.signature.param_count)) * SLOT
     entry = cast(ptr[u8], 0)
@@ -74,21 +65,10 @@ def run(task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]) -> u32:
     store(header, cast(ptr[u8], leave_cells))
     store(header, frame, 8)
     base, size = memory_of(instance)
-    outer = task.native_stack
-    outer_top = task.top
     task.status = FINISHED
     task.instance = instance
     begin(entry, frame, base, size, task, instance, 0, task.fuel, vector_of(u64(0)))
-    task.native_stack = outer
-    task.top = outer_top
     return task.status
-
-
-@native
-def wider_count(target: ptr[FunctionInstance]) -> u32:
-    """Slots that arguments and results need."""
-    signature = target.signature
-    return signature.param_count if signature.param_count > signature.result_count else signature.result_count
 
 
 @native(shared=True)
@@ -96,10 +76,6 @@ def resume(task: ptr[Task]) -> u32:
     """Go on with a suspended task, from where its fuel ran out."""
     instance = task.instance
     base, size = memory_of(instance)
-    outer = task.native_stack
-    outer_top = task.top
     task.status = FINISHED
     begin(task.ip, task.sp, base, size, task, instance, task.accumulator, task.fuel, task.float_accumulator)
-    task.native_stack = outer
-    task.top = outer_top
     return task.status

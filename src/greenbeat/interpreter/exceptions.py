@@ -96,8 +96,6 @@ def make_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 @native(shared=True, noinline=True)
 def new_exception(task: ptr[Task], tag: ptr[Tag], values: ptr[u8]) -> ptr[Object]:
     """An exception with a tag and the values in slots; null with MemoryError."""
-    if task.fiber is None:
-        return make_exception(tag, values)
     throw = stack(Throw)
     throw.tag = tag
     throw.values = values
@@ -184,9 +182,7 @@ def find_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 
 @native(shared=True, noinline=True)
 def unwind(task: ptr[Task], exception: ptr[Object]) -> u32:
-    """`find_catch`, wherever the task runs: an object that nobody needs any more may run Python code when it goes."""
-    if task.fiber is None:
-        return find_catch(task, exception)
+    """`find_catch`, on the thread's own stack: an object that nobody needs any more may run Python code."""
     throw = stack(Throw)
     throw.exception = exception
     call_on_thread(task.fiber, find_on_thread, throw)

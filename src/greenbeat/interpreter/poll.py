@@ -1,8 +1,8 @@
 """The slow path of a poll: the pulse is up, so somebody wants something of this task."""
 
-from greenbeat.interpreter.convention import HANDLER, cold_handler, leave_raised, leave_trapped, proceed, remember
+from greenbeat.interpreter.convention import HANDLER, cold_handler, leave_trapped, proceed, remember
 from greenbeat.native import i64, inline, load, parameters_of_caller, ptr, tail, u8, u64, unlikely, v128
-from greenbeat.runtime.layout import TRAP_INTERRUPTED, TRAP_NONE, Instance, Task
+from greenbeat.runtime.layout import TRAP_NONE, Instance, Task
 from greenbeat.tasks.crossing import beat_of_guest
 
 
@@ -36,7 +36,5 @@ def poll(
             length = instance.memory.length
         following = load(HANDLER, ip)
         return tail(following(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
-    if why == TRAP_INTERRUPTED:
-        return tail(leave_raised(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))
     task.trap = why
     return tail(leave_trapped(ip, sp, memory, length, task, instance, accumulator, fuel, float_accumulator))

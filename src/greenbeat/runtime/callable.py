@@ -1,17 +1,16 @@
 """Calls from Python to a guest.
 
-    function(2, 40) ──vectorcall──▶ call_function ─▶ arguments into slots ─▶ enter ─▶ run ─▶ results out of slots
-                                                                           │
-              the thread's task ─▶ │ frames of waiting calls │ top ▶ frame │ ...
+    function(2, 40) ──vectorcall──▶ call_function ─▶ a slot: │ arguments │ ─▶ enter ─▶ run_on_fiber ─▶ run_guest_here
+                                          ▲                                                    │
+                                          └── results out of the slot, or an exception ◀───────┘
 
-`enter` puts the limits of the callee's instance into the task, marks the instance as busy in this thread, and takes
-both back however the call ends. A call made by a host function saves what the task was doing and goes on above it.
+Each call has a slot of its own (see `tasks/slots.py`), from the thread's cache. `enter` puts the limits of the callee's
+instance into the slot's Task, marks the instance as busy, and takes both back however the call ends. A host function
+may call guests again: `thread.task` is the task that waits for it, and becomes the new one's `outer`.
 """
 
-from greenbeat.interpreter.enter import run
+from greenbeat.interpreter.enter import resume, run
 from greenbeat.native import (
-    addressof,
-    atomic_store,
     cast,
     export,
     i32,
@@ -20,9 +19,6 @@ from greenbeat.native import (
     likely,
     native,
     ptr,
-    stack,
-    struct,
-    u8,
     u32,
     u64,
     unlikely,
@@ -47,20 +43,21 @@ from greenbeat.runtime.hooks import (
     DROPPED,
     EXHAUSTED,
     KEYWORDS,
-    STACK,
+    MEMORY,
     STOPPED,
     hooks,
     none_object,
     or_none,
+    put_exception,
     take_exception,
 )
 from greenbeat.runtime.hostcalls import HOST_DONE, call_host
 from greenbeat.runtime.layout import (
     FINISHED,
+    GOES_ON,
     GUEST,
     METERED,
     RAISED,
-    SLOT,
     STACK_MARGIN,
     FunctionInstance,
     Guest,
@@ -68,13 +65,11 @@ from greenbeat.runtime.layout import (
     SignatureType,
     Task,
 )
-from greenbeat.runtime.pacemaker import begin_running
 from greenbeat.runtime.pythonapi import (
     VECTORCALL_ROOM,
     Object,
     Py_DecRef,
     Py_IncRef,
-    PyErr_NoMemory,
     PyObject_CallFunction,
     PyTuple_New,
     PyTuple_SetItem,
@@ -82,70 +77,10 @@ from greenbeat.runtime.pythonapi import (
     drop,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import Thread, hold_python, native_stack_is_short, runs_elsewhere, show_fuel, this_thread
-
-
-@struct
-class Waiting:
-    """What a task was doing when a host function called into a guest again."""
-
-    ip: ptr[u8]
-    sp: ptr[u8]
-    instance: ptr[Instance]
-    payer: ptr[Instance]
-    ceiling: ptr[u8]
-    soft: ptr[u8]
-    reserve: i64
-    fuel: i64
-    deadline: u64
-    mode: u32
-    status: u32
-    trap: u32
-    depth: u32
-    bound: u32
-    shown: i64
-
-
-@native
-def set_aside(task: ptr[Task], waiting: ptr[Waiting]) -> None:
-    """Remember what a task is doing."""
-    waiting.ip = task.ip
-    waiting.sp = task.sp
-    waiting.instance = task.instance
-    waiting.payer = task.payer
-    waiting.ceiling = task.ceiling
-    waiting.soft = task.soft
-    waiting.reserve = task.reserve
-    waiting.fuel = task.fuel
-    waiting.deadline = task.deadline
-    waiting.mode = task.mode
-    waiting.status = task.status
-    waiting.trap = task.trap
-    waiting.depth = task.depth
-    waiting.bound = task.bound
-    waiting.shown = task.shown
-
-
-@native
-def put_back(task: ptr[Task], waiting: ptr[Waiting]) -> None:
-    """Go on with what was set aside."""
-    task.ip = waiting.ip
-    task.sp = waiting.sp
-    task.instance = waiting.instance
-    task.payer = waiting.payer
-    task.ceiling = waiting.ceiling
-    task.soft = waiting.soft
-    task.limit = waiting.soft
-    task.reserve = waiting.reserve
-    task.fuel = waiting.fuel
-    task.deadline = waiting.deadline
-    task.mode = waiting.mode
-    task.status = waiting.status
-    task.trap = waiting.trap
-    task.depth = waiting.depth
-    task.bound = waiting.bound
-    task.shown = waiting.shown
-
+from greenbeat.runtime.tasks import Thread, native_stack_is_short, runs_elsewhere, show_fuel, this_thread
+from greenbeat.tasks.layout import Fiber, Worker
+from greenbeat.tasks.slots import KEPT_VALUES, guest_of, new_slot, release_slot, room_for, stack_room, task_of
+from greenbeat.tasks.threads import RAISED as INTERRUPTED, run_on_fiber, worker_of
 
 # ---------------------------------------------------------------- errors
 
@@ -182,15 +117,17 @@ def bad_count(self: ptr[FunctionObject], count: u64) -> ptr[Object]:
 
 @native(noinline=True)
 def explain_stop(target: ptr[FunctionInstance], task: ptr[Task], status: u32) -> u32:
-    """Raise what a trap, or fuel that ran out, means; returns RAISED.
-
-    The guest's frames are still on the stack, so calls made meanwhile (a finaliser's, say) go on above them.
-    """
-    top = task.sp
-    if task.instance is not None:
-        top += task.instance.module.largest_frame + SLOT
-    task.top = top if top < task.stack_end - STACK_MARGIN else task.stack_end - STACK_MARGIN
+    """Raise what a trap, or fuel that ran out, means; returns RAISED. The guest's frames are still on the stack."""
     drop(PyObject_CallFunction(hooks[STOPPED], "KKi", cast(u64, target), cast(u64, task), i32(status)))
+    return RAISED
+
+
+@native
+def raise_kept(guest: ptr[Guest]) -> u32:
+    """Raise what a host function of a guest has raised; returns RAISED."""
+    exception = cast(ptr[Object], guest.exception)
+    guest.exception = None
+    put_exception(exception)
     return RAISED
 
 
@@ -198,8 +135,8 @@ def explain_stop(target: ptr[FunctionInstance], task: ptr[Task], status: u32) ->
 
 
 @native
-def set_limits(task: ptr[Task], instance: ptr[Instance], frame: ptr[u8], outer_deadline: u64) -> None:
-    """Put the limits of an instance into the task that is about to run it."""
+def set_limits(task: ptr[Task], instance: ptr[Instance], outer_deadline: u64) -> None:
+    """Put the limits of an instance into the task that is about to run it, on a slot's stack."""
     task.mode = instance.metered
     task.bound = instance.bound
     task.payer = None
@@ -209,11 +146,12 @@ def set_limits(task: ptr[Task], instance: ptr[Instance], frame: ptr[u8], outer_d
         task.shown = instance.fuel
         task.reserve = 0
     ceiling = task.stack_end - STACK_MARGIN
-    if instance.stack_limit < u64(ceiling - frame):
-        ceiling = frame + instance.stack_limit
+    if instance.stack_limit < u64(ceiling - task.stack):
+        ceiling = task.stack + instance.stack_limit
+    soft = task.stack + KEPT_VALUES
     task.ceiling = ceiling
-    task.soft = ceiling
-    task.limit = ceiling
+    task.soft = soft if soft < ceiling else ceiling
+    task.limit = task.soft
     task.deadline = outer_deadline
     if unlikely(instance.time_limit != 0):
         deadline = now() + instance.time_limit
@@ -222,63 +160,94 @@ def set_limits(task: ptr[Task], instance: ptr[Instance], frame: ptr[u8], outer_d
 
 
 @native
-def enter(
-    self: ptr[FunctionObject], thread: ptr[Thread], task: ptr[Task], target: ptr[FunctionInstance], frame: ptr[u8]
-) -> u32:
-    """Run a function whose arguments are in slots at `frame`; FINISHED, or RAISED with an exception set."""
-    if unlikely(target.kind != GUEST):
-        # No guest calls it: an exception goes through no frames and nobody's fuel is at stake, whatever the task ran
-        # before.
-        if unlikely(native_stack_is_short(thread)):
-            return raise_exhausted(DEPTH)
-        ip = task.ip
-        payer = task.payer
-        task.ip = None
-        task.payer = None
-        raised = call_host(task, target, frame, cast(ptr[Guest], 0)) != HOST_DONE
-        task.ip = ip
-        task.payer = payer
-        return RAISED if raised else u32(FINISHED)
+def run_guest_here(fiber: ptr[Fiber]) -> None:
+    """What the fiber of a call from Python begins with. The limits are set."""
+    guest = guest_of(fiber)
+    task = task_of(fiber)
+    if unlikely(guest.entrance == GOES_ON):
+        guest.status = resume(task)
+    else:
+        guest.status = run(task, guest.target, task.stack)
+    show_fuel(task)
+
+
+@inline
+def may_enter(self: ptr[FunctionObject], thread: ptr[Thread], instance: ptr[Instance]) -> bool:
+    """Whether the thread may call into an instance now; False with an exception set."""
+    outer = thread.task
+    if runs_elsewhere(instance, outer):
+        raise_about(self, BUSY)
+        return False
+    if unlikely(instance.closed != 0):
+        raise_about(self, DROPPED)
+        return False
+    if unlikely(outer is not None) and (outer.depth >= instance.depth_limit or native_stack_is_short(thread)):
+        raise_exhausted(DEPTH)
+        return False
+    return True
+
+
+@native
+def go(thread: ptr[Thread], worker: ptr[Worker], fiber: ptr[Fiber], target: ptr[FunctionInstance]) -> u32:
+    """Run a call whose limits are set on a slot's fiber, with its instance marked as busy meanwhile.
+
+    Returns:
+        What became of the call; of RAISED, an exception is set.
+    """
+    task = task_of(fiber)
+    guest = guest_of(fiber)
     instance = target.instance
     busy = instance.task
-    if runs_elsewhere(instance, thread):
-        return raise_about(self, BUSY)
-    if unlikely(instance.closed != 0):
-        return raise_about(self, DROPPED)
-    depth = task.depth
-    if unlikely(depth >= instance.depth_limit) or (unlikely(depth != 0) and native_stack_is_short(thread)):
-        return raise_exhausted(DEPTH)
-    instance.task = thread.marker
-    status = u32(0)
-    if likely(depth == 0):
-        set_limits(task, instance, frame, 0)
-        task.depth = 1
-        # A worker that frees an object may call a guest meanwhile.
-        running = thread.running
-        begin_running(thread)
-        status = run(task, target, frame)
-        if unlikely(task.python is not None):
-            hold_python(task)
-        show_fuel(task)
-        if unlikely(status != FINISHED) and status != RAISED:
-            status = explain_stop(target, task, status)
-        atomic_store(addressof(thread.running), running, "relaxed")
-        task.depth = 0
-        task.payer = None
-    else:
-        waiting = stack(Waiting)
-        set_aside(task, waiting)
-        set_limits(task, instance, frame, waiting.deadline)
-        task.depth = depth + 1
-        task.deep = 1
-        status = run(task, target, frame)
-        if unlikely(task.python is not None):
-            hold_python(task)
-        show_fuel(task)
-        if unlikely(status != FINISHED) and status != RAISED:
-            status = explain_stop(target, task, status)
-        put_back(task, waiting)
+    outer = thread.task
+    task.outer = outer
+    task.depth = 1
+    task.chain = task
+    if unlikely(outer is not None):
+        task.depth = outer.depth + 1
+        task.chain = outer.chain
+    instance.task = task.chain
+    guest.target = target
+    interrupted = run_on_fiber(thread, worker, fiber) == INTERRUPTED
+    status = guest.status
+    if unlikely(interrupted):
+        status = RAISED
+    elif unlikely(status != FINISHED):
+        status = raise_kept(guest) if status == RAISED else status
     instance.task = busy
+    return status
+
+
+@native(noinline=True)
+def enter_host(thread: ptr[Thread], task: ptr[Task], target: ptr[FunctionInstance]) -> u32:
+    """Call a host function whose arguments are in a slot. No guest calls it: an exception goes through no frames."""
+    if native_stack_is_short(thread):
+        return raise_exhausted(DEPTH)
+    task.ip = None
+    task.payer = None
+    if call_host(task, target, task.stack, cast(ptr[Guest], 0)) != HOST_DONE:
+        return RAISED
+    return FINISHED
+
+
+@native
+def enter(
+    self: ptr[FunctionObject],
+    thread: ptr[Thread],
+    worker: ptr[Worker],
+    fiber: ptr[Fiber],
+    target: ptr[FunctionInstance],
+) -> u32:
+    """Run a function whose arguments are in a slot; FINISHED, or RAISED with an exception set."""
+    task = task_of(fiber)
+    if unlikely(target.kind != GUEST):
+        return enter_host(thread, task, target)
+    instance = target.instance
+    if not may_enter(self, thread, instance):
+        return RAISED
+    set_limits(task, instance, thread.task.deadline if unlikely(thread.task is not None) else u64(0))
+    status = go(thread, worker, fiber, target)
+    if unlikely(status != FINISHED) and status != RAISED:
+        status = explain_stop(target, task, status)
     return status
 
 
@@ -326,25 +295,27 @@ def call_function(
     if unlikely(count != u64(signature.param_count)):
         return bad_count(self, count)
     thread = this_thread()
-    if unlikely(thread is None):
-        return PyErr_NoMemory()
-    task = thread.task
-    frame = task.top
-    # What is converted here may run Python code, which may call guests: they go on above.
-    top = frame + (u64(signature.param_count) + u64(signature.result_count)) * SLOT
-    if unlikely(top > task.stack_end - STACK_MARGIN):
-        raise_exhausted(STACK)
+    worker = worker_of(thread) if likely(thread is not None) else cast(ptr[Worker], 0)
+    fiber = cast(ptr[Fiber], 0)
+    if likely(worker is not None):
+        fiber = new_slot(worker, stack_room(target), run_guest_here, 1)
+    if unlikely(fiber is None):
+        raise_exhausted(MEMORY)
         return cast(ptr[Object], 0)
-    task.top = top
-    slots = cast(ptr[u64], frame)
+    task = task_of(fiber)
+    slots = cast(ptr[u64], task.stack)
+    # References among them are looked for from now on.
+    task.top = task.stack + room_for(target)
     for i in range(signature.param_count):
+        # This may run Python code, which may call guests: they have slots of their own.
         if unlikely(not to_slot(signature.params[i], arguments[i], slots + i, self.owner)):
-            task.top = frame
-            return bad_argument(self, i, arguments[i])
+            bad_argument(self, i, arguments[i])
+            release_slot(worker, fiber)
+            return cast(ptr[Object], 0)
     result = cast(ptr[Object], 0)
-    if likely(enter(self, thread, task, target, frame) == FINISHED):
+    if likely(enter(self, thread, worker, fiber, target) == FINISHED):
         result = results_of(signature, slots)
-    task.top = frame
+    release_slot(worker, fiber)
     return result
 
 

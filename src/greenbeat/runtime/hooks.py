@@ -34,7 +34,7 @@ from greenbeat.runtime.pythonapi import (
 HOOKS = 12
 
 # Resources of EXHAUSTED.
-FUEL, TIME, MEMORY, STACK, DEPTH = range(5)
+FUEL, TIME, MEMORY, DEPTH = range(4)
 
 hooks = static(array[ptr[Object], HOOKS], name="hooks")
 # Python's None, whose address C programs know as a variable and not through a function.

@@ -3,7 +3,7 @@
     guest ──call_host──▶ arguments become objects ──▶ callable ──▶ its result is checked and put into the slots
                                                         └─ an exception: a note names the guest's frames
 
-What the callable does may call guests again, on the same task above `task.top`; the stack is left as it was found.
+What the callable does may call guests again, which have slots of their own.
 
 What has to be awaited can be returned to a guest that runs as a green task: it is handed to the guest's waiter, and
 the results are stored when its event loop has them.
@@ -65,7 +65,7 @@ def await_later(target: ptr[FunctionInstance], value: ptr[Object], slots: ptr[u6
     if guest is None or guest.waiter is None:
         drop(PyObject_CallFunction(hooks[AWAIT], "KO", cast(u64, target), value))
         return HOST_RAISED
-    fiber = guest.task.home
+    fiber = guest.fiber
     guest.awaited = target
     guest.slots = slots
     # The answer may come before the guest has left its stack.

@@ -384,19 +384,18 @@ class Task:
     ip: ptr[u8]
     sp: ptr[u8]
     instance: ptr[Instance]
-    # First free slot for a call that the host makes while this task waits for it.
+    # Above what is live, while others may look for references.
     top: ptr[u8]
     stack: ptr[u8]
     stack_end: ptr[u8]
     soft: ptr[u8]
     ceiling: ptr[u8]
-    # The fiber whose stack its native frames are on, null while that is the thread's own; the fiber that it belongs to.
+    # The fiber that it runs on; null for a resumable call that does not run.
     fiber: ptr[Fiber]
-    home: ptr[Fiber]
-    # Python's state of the thread while a call on the thread's own stack has given up the GIL, and when signals were
-    # looked for. With `bound` the GIL is kept.
-    python: ptr[void]
-    looked: u64
+    # The task whose host function has made this call; null if none has. The outermost of these tasks, perhaps itself.
+    outer: ptr["Task"]
+    chain: ptr["Task"]
+    # Python objects may be among its values: it runs only with the GIL.
     bound: u32
     # Frames may have been anywhere up to the stack's end.
     deep: u32
@@ -405,7 +404,7 @@ class Task:
     # Whose fuel is used (null: only this call's own) and what of that fuel this call may not use.
     payer: ptr[Instance]
     reserve: i64
-    # Calls from Python that this task runs, one inside the other; the native stack of the innermost, for faults.
+    # How many calls from Python are one inside the other, this one included; its native stack, for faults.
     depth: u32
     native_stack: ptr[u8]
     # When the call must be over, in nanoseconds of the monotonic clock; 0: never.
@@ -438,6 +437,7 @@ class Guest:
     callable: ptr[void]
     exception: ptr[void]
     waiter: ptr[void]
+    fiber: ptr[Fiber]
     target: ptr[FunctionInstance]
     # The host function whose awaitable the guest waits for, where its results belong, and what became of it.
     awaited: ptr[FunctionInstance]
@@ -447,6 +447,9 @@ class Guest:
     state: u32
     # Whether the task is in the list of all tasks.
     listed: u32
+    # Up to where the value stack keeps memory of deep calls from Python, null if it has none; calls since the last one.
+    touched: ptr[u8]
+    shallow: u32
     # With a Call: where it goes on. Else FRESH.
     entrance: u32
 
@@ -473,11 +476,10 @@ class FrameRecord:
     TRAP_CONVERSION,
     TRAP_NULL_REFERENCE,
     TRAP_STACK,
-    TRAP_INTERRUPTED,
     TRAP_DEPTH,
     TRAP_TABLE_ELEMENT,
     TRAP_EXCEPTION,
     TRAP_NO_MEMORY,
     TRAP_CANCELLED,
     TRAP_TIME,
-) = range(18)
+) = range(17)

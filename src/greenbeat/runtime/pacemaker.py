@@ -100,7 +100,6 @@ def tick() -> bool:
                 atomic_store(addressof(fiber.fork_floor), cast(ptr[u8], EVERYWHERE), "relaxed")
                 atomic_store(addressof(fiber.pulse), u32(1), "relaxed")
                 raise_pulse(cast(ptr[Task], fiber.task))
-            raise_pulse(atomic_load(addressof(thread.task), "relaxed"))
         if running or calls != thread.seen:
             busy = True
         thread.seen = calls
@@ -221,6 +220,12 @@ def set_alarm(time: u64) -> None:
 def beat_faster() -> None:
     """Branches are forked: let beats come more often."""
     period[0] = SHORT_PERIOD
+
+
+@export
+def set_beat(nanoseconds: u64) -> None:
+    """Let beats come as often as a recording wants them."""
+    period[0] = nanoseconds
 
 
 @export

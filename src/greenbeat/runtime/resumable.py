@@ -3,12 +3,10 @@
     READY ──resume──▶ RUNNING ──fuel used up──▶ SUSPENDED ──resume──▶ RUNNING ──▶ FINISHED, with `result`
                         └── an exception, a trap ──▶ FAILED
 
-Each has a task of its own. While it runs, its task is the thread's, in place of the task that waits for it. It is
-always metered, so that its code is the same at every resumption; what it uses is also taken from its instance's fuel,
-if that has any.
+Each has a task of its own, which a slot's fiber borrows while it runs. It is always metered, so that its code is the
+same at every resumption; what it uses is also taken from its instance's fuel, if that has any.
 """
 
-from greenbeat.interpreter.enter import resume, run
 from greenbeat.native import (
     cast,
     export,
@@ -26,12 +24,30 @@ from greenbeat.native import (
     u64,
     void,
 )
-from greenbeat.runtime.callable import bad_argument, explain_stop, raise_about, raise_exhausted, results_of
+from greenbeat.runtime.callable import (
+    bad_argument,
+    explain_stop,
+    go,
+    may_enter,
+    raise_about,
+    raise_exhausted,
+    results_of,
+    run_guest_here,
+)
 from greenbeat.runtime.conversions import to_slot
 from greenbeat.runtime.functions import FunctionObject
-from greenbeat.runtime.hooks import BUSY, DEPTH, DROPPED, FUEL, MEMORY, TIME
-from greenbeat.runtime.layout import FINISHED, METERED, RAISED, SLOT, STACK_MARGIN, SUSPENDED, Instance, Task
-from greenbeat.runtime.pacemaker import begin_running
+from greenbeat.runtime.hooks import DROPPED, FUEL, MEMORY, TIME
+from greenbeat.runtime.layout import (
+    BEGINS,
+    FINISHED,
+    GOES_ON,
+    METERED,
+    RAISED,
+    STACK_MARGIN,
+    SUSPENDED,
+    Instance,
+    Task,
+)
 from greenbeat.runtime.pythonapi import (
     HAVE_GC,
     MEMBER_OBJECT,
@@ -45,7 +61,6 @@ from greenbeat.runtime.pythonapi import (
     Member,
     Object,
     Py_IncRef,
-    PyErr_NoMemory,
     PyObject_ClearWeakRefs,
     PyObject_GC_UnTrack,
     PyTuple_GetItem,
@@ -59,15 +74,10 @@ from greenbeat.runtime.pythonapi import (
     set_slot,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import (
-    hold_python,
-    native_stack_is_short,
-    new_task,
-    recycle_task,
-    runs_elsewhere,
-    show_fuel,
-    this_thread,
-)
+from greenbeat.runtime.tasks import new_task, recycle_task, this_thread
+from greenbeat.tasks.layout import Fiber, Worker
+from greenbeat.tasks.slots import give_back_task, guest_of, lend_task, new_slot, release_slot, room_for
+from greenbeat.tasks.threads import worker_of
 
 READY, CALL_RUNNING, CALL_SUSPENDED, CALL_FINISHED, CALL_FAILED = range(5)
 UNLIMITED = (1 << 63) - 1
@@ -113,7 +123,7 @@ def new_call(function: ptr[FunctionObject], arguments: ptr[Object]) -> ptr[Objec
         return cast(ptr[Object], 0)
     signature = target.signature
     instance = target.instance
-    room = (u64(signature.param_count) + u64(signature.result_count)) * SLOT
+    room = room_for(target)
     self = cast(ptr[CallObject], PyType_GenericAlloc(call_type[0], 0))
     if self is None:
         return cast(ptr[Object], 0)
@@ -210,6 +220,44 @@ def settle_call(self: ptr[CallObject], status: u32) -> u32:
     return 0
 
 
+@native
+def may_go_on(self: ptr[CallObject]) -> bool:
+    """Whether a call has not begun, or is suspended."""
+    return (self.state == READY or self.state == CALL_SUSPENDED) and self.function is not None
+
+
+@native
+def call_slot(self: ptr[CallObject], worker: ptr[Worker], fuel: i64, entry: ptr[void], references: u32) -> ptr[Fiber]:
+    """A fiber for a call that may go on, which is RUNNING from now on; null with an exception set."""
+    nothing = cast(ptr[Fiber], 0)
+    target = self.function.target
+    if target is None or target.instance.closed != 0:
+        raise_about(self.function, DROPPED)
+        return nothing
+    if not give_fuel(self, fuel):
+        raise_exhausted(FUEL)
+        return nothing
+    if target.instance.time_limit != 0 and self.time_left == 0:
+        raise_exhausted(TIME)
+        return nothing
+    fiber = nothing
+    if worker is not None:
+        fiber = new_slot(worker, 0, cast(function[[ptr[Fiber]], None], entry), references)
+    if fiber is None:
+        raise_exhausted(MEMORY)
+        return nothing
+    task = self.task
+    lend_task(fiber, task)
+    guest = guest_of(fiber)
+    guest.entrance = BEGINS if self.state == READY else u32(GOES_ON)
+    if self.state == READY:
+        task.ip = None
+        task.sp = task.stack
+        task.instance = None
+    self.state = CALL_RUNNING
+    return fiber
+
+
 @export
 def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
     """Run a call until it is over or has used its fuel.
@@ -222,56 +270,25 @@ def resume_call(self: ptr[CallObject], fuel: i64) -> u32:
         1; 0 with an exception set; 2 if it is neither READY nor SUSPENDED. The state tells what became of the call:
         one that stopped because its instance has too little fuel left is SUSPENDED.
     """
-    if (self.state != READY and self.state != CALL_SUSPENDED) or self.function is None:
+    if not may_go_on(self):
         return 2
     target = self.function.target
     thread = this_thread()
-    if thread is None:
-        PyErr_NoMemory()
+    worker = worker_of(thread) if thread is not None else cast(ptr[Worker], 0)
+    if worker is not None and target is not None and not may_enter(self.function, thread, target.instance):
         return 0
-    if target is None or target.instance.closed != 0:
-        raise_about(self.function, DROPPED)
-        return 0
-    instance = target.instance
-    busy = instance.task
-    if runs_elsewhere(instance, thread):
-        raise_about(self.function, BUSY)
-        return 0
-    outer = thread.task
-    if outer.depth >= instance.depth_limit or (outer.depth != 0 and native_stack_is_short(thread)):
-        raise_exhausted(DEPTH)
-        return 0
-    if not give_fuel(self, fuel):
-        raise_exhausted(FUEL)
-        return 0
-    if instance.time_limit != 0 and self.time_left == 0:
-        raise_exhausted(TIME)
+    fiber = call_slot(self, worker, fuel, cast(ptr[void], run_guest_here), 1)
+    if fiber is None:
         return 0
     task = self.task
-    task.depth = outer.depth + 1
-    task.home = outer.home
-    task.deadline = outer.deadline if outer.depth != 0 else u64(0)
-    begun = set_call_limits(self, task, instance)
-    was_running = thread.running
-    instance.task = thread.marker
-    thread.task = task
-    begin_running(thread)
-    status = u32(0)
-    first = self.state == READY
-    self.state = CALL_RUNNING
-    if first:
-        status = run(task, target, task.stack)
-    else:
-        status = resume(task)
-    if task.python is not None:
-        hold_python(task)
-    show_fuel(task)
-    task.home = None
+    outer = thread.task
+    task.deadline = outer.deadline if outer is not None else u64(0)
+    begun = set_call_limits(self, task, target.instance)
+    status = go(thread, worker, fiber, target)
     if status != FINISHED and status != RAISED and status != SUSPENDED:
         status = explain_stop(target, task, status)
-    thread.running = was_running
-    thread.task = outer
-    instance.task = busy
+    give_back_task(fiber, guest_of(fiber))
+    release_slot(worker, fiber)
     note_time(self, begun)
     return settle_call(self, status)
 

@@ -1,20 +1,21 @@
-"""Tasks and the threads that drive them, and the beat.
+"""Tasks of guests, and the records of the threads that call them.
 
-A thread that calls guests has a record here and a *driver*: a task whose stack its calls use. A call made by a host
-function goes on above `task.top` of the task that waits for it; a resumable call has a task of its own, which takes the
-driver's place while it runs.
-
-    Thread ── task ──▶ Task   stack                  top            ceiling     stack_end
-      │                        │ frames, oldest first │ next call's  │ margin    │ guard
-      ├── running, calls       ├──────────────────────┼──────────────┼───────────┼──────┤
+    Thread ── task ──▶ Task ── outer ──▶ Task        the tasks whose host functions the thread is in, innermost first
+      ├── fiber, worker           what it runs
+      ├── running, calls          for the pacemaker
       └── next ─▶ ...
 
-Records and tasks are recycled, never freed, so the pacemaker (see `pacemaker.py`) may look at them without a lock.
+Most tasks are in the slots of fibers (see `tasks/slots.py`); a resumable call has one of its own, with a stack:
+
+    stack                          top       ceiling     stack_end
+     │ frames, oldest first         │          │ margin    │ guard
+     ├──────────────────────────────┴──────────┼───────────┼──────┤
+
+Records and tasks are recycled, never freed, so others may look at them without a lock.
 """
 
 from greenbeat.native import (
     addressof,
-    atomic_load,
     atomic_store,
     cast,
     compare_exchange,
@@ -36,17 +37,8 @@ from greenbeat.native import (
 from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.layout import (
     STACK_MARGIN,
-    TRAP_CANCELLED,
-    TRAP_INTERRUPTED,
-    TRAP_NONE,
-    TRAP_TIME,
     Instance,
     Task,
-)
-from greenbeat.runtime.pythonapi import (
-    PyErr_CheckSignals,
-    PyEval_RestoreThread,
-    PyEval_SaveThread,
 )
 from greenbeat.runtime.system import (
     DONT_NEED,
@@ -57,7 +49,6 @@ from greenbeat.runtime.system import (
     madvise,
     mprotect,
     munmap,
-    now,
     pthread_attr_destroy,
     pthread_attr_getstack,
     pthread_getattr_np,
@@ -70,13 +61,11 @@ from greenbeat.runtime.system import (
 from greenbeat.tasks.layout import Fiber, Worker
 
 DEFAULT_STACK = 1 << 20
-# Address space of a driver's stack, and so the largest that a limit can ask for; only touched pages are memory.
+# The largest that a limit can ask for.
 LARGEST_STACK = 1 << 26
 # A recycled stack keeps this much of its memory.
 KEPT_STACK = 1 << 16
 CACHED_TASKS = 64
-# A call without the GIL takes it this often to look for signals, in nanoseconds.
-SIGNAL_PERIOD = 20_000_000
 # No call begins below a call that waits when less than this is left of the native stack, or less than half of it.
 NATIVE_MARGIN = 1 << 17
 
@@ -85,10 +74,8 @@ NATIVE_MARGIN = 1 << 17
 class Thread:
     """A thread that has called a guest. `running` and `calls` are read by the pacemaker."""
 
+    # The task whose host function the thread is in; null if it is in none.
     task: ptr[Task]
-    driver: ptr[Task]
-    # Whose calls are not busy for this thread: the driver, or the task of a fiber that has called the host.
-    marker: ptr[Task]
     running: u32
     used: u32
     # Calls begun, and how many there were at the pacemaker's last tick.
@@ -111,8 +98,6 @@ threads = static(ptr[Thread], name="threads")
 tasks = static(ptr[Task], name="tasks")
 cached_tasks = static(ptr[Task], name="cached_tasks")
 cached_count = static(u32, name="cached_count")
-# What `pthread_self` gives in Python's main thread.
-main_thread = static(u64, name="main_thread")
 
 
 # ---------------------------------------------------------------- stacks
@@ -200,12 +185,9 @@ def recycle_task(task: ptr[Task]) -> None:
 
 @native
 def thread_ended(record: ptr[void]) -> None:
-    """A thread is gone: give its stack back. This runs without the GIL."""
+    """A thread is gone. This runs without the GIL."""
     thread = cast(ptr[Thread], record)
-    if thread.driver is not None:
-        drop_stack(thread.driver)
-    thread.task = thread.driver
-    thread.marker = thread.driver
+    thread.task = None
     atomic_store(addressof(thread.fiber), cast(ptr[Fiber], 0), "relaxed")
     atomic_store(addressof(thread.running), u32(0), "release")
     atomic_store(addressof(thread.used), u32(0), "release")
@@ -225,19 +207,6 @@ def take_record() -> ptr[Thread]:
         thread.next = threads[0]
         atomic_store(threads, thread, "release")
     return thread
-
-
-@native
-def give_driver(thread: ptr[Thread]) -> bool:
-    """Make sure that a record has a driver with a stack, a smaller one where memory must not be promised freely."""
-    if thread.driver is None:
-        thread.driver = new_task(LARGEST_STACK)
-        if thread.driver is None:
-            thread.driver = new_task(DEFAULT_STACK)
-        return thread.driver is not None
-    if thread.driver.stack is not None:
-        return True
-    return make_stack(thread.driver, LARGEST_STACK) or make_stack(thread.driver, DEFAULT_STACK)
 
 
 @native
@@ -271,12 +240,10 @@ def new_thread() -> ptr[Thread]:
     thread = take_record()
     if thread is None:
         return cast(ptr[Thread], 0)
-    if not give_driver(thread) or pthread_setspecific(thread_key[0] - 1, thread) != 0:
+    if pthread_setspecific(thread_key[0] - 1, thread) != 0:
         thread.used = 0
         return cast(ptr[Thread], 0)
-    thread.driver.depth = 0
-    thread.task = thread.driver
-    thread.marker = thread.driver
+    thread.task = None
     note_native_stack(thread)
     return thread
 
@@ -292,9 +259,18 @@ def this_thread() -> ptr[Thread]:
 
 @export
 def current_task() -> ptr[Task]:
-    """The task that the calling thread runs, or would run; null when there is no memory for one."""
+    """The task whose host function the calling thread is in; null if it is in none."""
     thread = this_thread()
     return thread.task if thread is not None else cast(ptr[Task], 0)
+
+
+@native
+def waits_for(thread: ptr[Thread], task: ptr[Task]) -> bool:
+    """Whether a thread is in a host function of a task."""
+    waiting = thread.task
+    while waiting is not None and waiting != task:
+        waiting = waiting.outer
+    return waiting is not None
 
 
 @export
@@ -305,27 +281,17 @@ def forget_other_threads() -> None:
     while thread is not None:
         if thread != own and thread.used != 0:
             thread_ended(thread)
-            # Instances that it ran keep this task, which has no stack any more: nobody runs them.
-            thread.driver = None
-            thread.task = None
-            thread.marker = None
         thread = thread.next
     task = tasks[0]
     while task is not None:
-        # Those of fibers, which nobody runs any more, but for those whose host functions this thread is in.
-        if task.home is not None and (task.fiber is not None or task.depth == 0 or task.home.worker != own.worker):
+        # Nobody runs it any more, unless this thread is in a host function of it. An instance that it ran is free.
+        if task.fiber is not None and not waits_for(own, task):
             task.stack = None
             task.top = None
         task = task.link
 
 
-# ---------------------------------------------------------------- the beat
-
-
-@export
-def set_main_thread(thread: u64) -> None:
-    """Tell which thread handles signals."""
-    main_thread[0] = thread
+# ---------------------------------------------------------------- what host functions see
 
 
 @inline
@@ -349,60 +315,10 @@ def take_fuel(task: ptr[Task]) -> None:
 
 
 @inline
-def runs_elsewhere(instance: ptr[Instance], thread: ptr[Thread]) -> bool:
-    """Whether another thread or a task runs an instance. Instances are marked, and looked at, with the GIL."""
-    busy = instance.task
-    return unlikely(busy is not None) and busy != thread.marker and busy.stack is not None
+def runs_elsewhere(instance: ptr[Instance], outer: ptr[Task]) -> bool:
+    """Whether another thread or a task runs an instance: not `outer`, nor a task that waits for it.
 
-
-@native(noinline=True)
-def hold_python(task: ptr[Task]) -> None:
-    """Take the GIL that a call on the thread's own stack has given up."""
-    state = task.python
-    task.python = None
-    PyEval_RestoreThread(state)
-
-
-@native(noinline=True)
-def let_python_go(task: ptr[Task]) -> None:
-    """Give up the GIL, until `hold_python`."""
-    task.python = PyEval_SaveThread()
-
-
-@native(shared=True, noinline=True)
-def beat(task: ptr[Task]) -> u32:
-    """What a task on the thread's own stack does when it finds its pulse set. `task.top` covers all that is live.
-
-    Signals get their turn (so Ctrl-C arrives), the deadline is looked at, and other Python threads may run: for a
-    moment if Python objects may be among the guest's values, else for the rest of the call, which takes the GIL only
-    for host functions and now and then for signals. While they run, memories may grow, fuel may be used or given,
-    instances may be closed.
-
-    Returns:
-        0 to go on, or TRAP_INTERRUPTED, TRAP_CANCELLED or TRAP_TIME, with the GIL; of the first an exception is set.
+    Instances are marked, and looked at, with the GIL.
     """
-    task.limit = task.soft
-    atomic_store(addressof(task.pulse), u32(0), "relaxed")
-    time = now()
-    late = task.deadline != 0 and time >= task.deadline
-    cancelled = task.home is not None and atomic_load(addressof(task.home.cancelled), "relaxed") != 0
-    show_fuel(task)
-    if task.python is not None:
-        # Signals are handled in the main thread only.
-        signals = pthread_self() == main_thread[0] and time - task.looked >= SIGNAL_PERIOD
-        if not late and not cancelled and not signals:
-            return TRAP_NONE
-        hold_python(task)
-    task.looked = time
-    if PyErr_CheckSignals() != 0:
-        take_fuel(task)
-        return TRAP_INTERRUPTED
-    if late or cancelled:
-        take_fuel(task)
-        return TRAP_TIME if late else u32(TRAP_CANCELLED)
-    if task.bound != 0:
-        PyEval_RestoreThread(PyEval_SaveThread())
-    take_fuel(task)
-    if task.bound == 0:
-        let_python_go(task)
-    return TRAP_NONE
+    busy = instance.task
+    return unlikely(busy is not None) and (outer is None or busy != outer.chain) and busy.stack is not None

@@ -13,7 +13,6 @@ TEXTS = {
     layout.TRAP_CONVERSION: "invalid conversion to integer",
     layout.TRAP_NULL_REFERENCE: "null reference",
     layout.TRAP_STACK: "call stack exhausted",
-    layout.TRAP_INTERRUPTED: "interrupted",
     layout.TRAP_DEPTH: "call stack exhausted",
     layout.TRAP_TABLE_ELEMENT: "undefined element",
     layout.TRAP_EXCEPTION: "uncaught exception",

@@ -8,13 +8,15 @@ to see or send such values calls a function this way. A word is what a slot is: 
 references are made and read with `write_value` and `read_value`.
 """
 
-from greenbeat.native import copy, export, native, ptr, u32, u64, unlikely
-from greenbeat.runtime.callable import enter, raise_about, raise_exhausted
+from greenbeat.native import cast, copy, export, native, ptr, u32, u64
+from greenbeat.runtime.callable import enter, raise_about, raise_exhausted, run_guest_here
 from greenbeat.runtime.functions import FunctionObject
-from greenbeat.runtime.hooks import DROPPED, STACK
-from greenbeat.runtime.layout import FINISHED, SLOT, STACK_MARGIN
-from greenbeat.runtime.pythonapi import PyErr_NoMemory
+from greenbeat.runtime.hooks import DROPPED, MEMORY
+from greenbeat.runtime.layout import FINISHED, SLOT
 from greenbeat.runtime.tasks import this_thread
+from greenbeat.tasks.layout import Fiber, Worker
+from greenbeat.tasks.slots import new_slot, release_slot, room_for, stack_room, task_of
+from greenbeat.tasks.threads import worker_of
 from greenbeat.wasm.valuetypes import F32, I32
 
 
@@ -43,22 +45,21 @@ def call_with_words(self: ptr[FunctionObject], words: ptr[u64]) -> u32:
     if target is None:
         raise_about(self, DROPPED)
         return 0
-    thread = this_thread()
-    if thread is None:
-        PyErr_NoMemory()
-        return 0
     signature = target.signature
-    task = thread.task
-    frame = task.top
-    top = frame + (u64(signature.param_count) + u64(signature.result_count)) * SLOT
-    if unlikely(top > task.stack_end - STACK_MARGIN):
-        raise_exhausted(STACK)
+    thread = this_thread()
+    worker = worker_of(thread) if thread is not None else cast(ptr[Worker], 0)
+    fiber = cast(ptr[Fiber], 0)
+    if worker is not None:
+        fiber = new_slot(worker, stack_room(target), run_guest_here, 1)
+    if fiber is None:
+        raise_exhausted(MEMORY)
         return 0
-    task.top = top
-    copy(frame, words, u64(signature.param_count) * SLOT)
-    status = enter(self, thread, task, target, frame)
+    task = task_of(fiber)
+    task.top = task.stack + room_for(target)
+    copy(task.stack, words, u64(signature.param_count) * SLOT)
+    status = enter(self, thread, worker, fiber, target)
     if status == FINISHED:
-        copy(words, frame, u64(signature.result_count) * SLOT)
+        copy(words, task.stack, u64(signature.result_count) * SLOT)
         clear_halves(signature.results, signature.result_count, words)
-    task.top = frame
+    release_slot(worker, fiber)
     return u32(status == FINISHED)

@@ -10,6 +10,7 @@ from greenbeat.native import (
     atomic_load,
     atomic_store,
     cast,
+    export,
     function,
     inline,
     native,
@@ -24,7 +25,7 @@ from greenbeat.native import (
 from greenbeat.runtime.hooks import take_exception
 from greenbeat.runtime.pacemaker import profiling
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
-from greenbeat.runtime.system import now
+from greenbeat.runtime.system import now, pthread_self
 from greenbeat.tasks.layout import (
     CALLING,
     CANCELLED,
@@ -42,8 +43,10 @@ from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
 from greenbeat.tasks.switch import switch
 from greenbeat.tasks.tracing import BEAT, no_fiber, trace
 
-# A driver without the GIL takes it this often to look for signals, in nanoseconds.
+# A driver without the GIL takes it this often to look for signals, in nanoseconds, if they are for its thread.
 SIGNAL_PERIOD = 20_000_000
+# What `pthread_self` gives in the thread in which Python handles signals.
+main_thread = static(u64, name="main_thread")
 # A frame that forks has at least 32 bytes, its record at most 17 words.
 RECORDS = 5
 LEAST_STEP = 512
@@ -55,6 +58,12 @@ def leave(fiber: ptr[Fiber], action: u32) -> None:
     worker = fiber.worker
     worker.action = action
     switch(addressof(fiber.stack_pointer), worker.scheduler, fiber)
+
+
+@export
+def set_main_thread(thread: u64) -> None:
+    """Tell which thread handles signals."""
+    main_thread[0] = thread
 
 
 # What ends the promoted branches of a fiber that is abandoned; see `forkjoin/promotion.py`.
@@ -110,7 +119,8 @@ def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     worker = fiber.worker
     time = now()
     sit_down(worker)
-    if worker.python is None or time - worker.looked >= SIGNAL_PERIOD:
+    is_due = time - worker.looked >= SIGNAL_PERIOD and pthread_self() == main_thread[0]
+    if worker.python is None or is_due:
         worker.looked = time
         take_gil(worker)
         check_signals(worker)

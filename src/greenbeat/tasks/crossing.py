@@ -1,8 +1,7 @@
 """Where a guest meets Python: host functions, beats, and code whose values may be Python objects.
 
-    guest on the thread's own stack   call_out, beat_of_guest ──▶ the GIL, if it was given up ──▶ Python
-    guest on a fiber's stack          call_out ──switch──▶ the thread's own stack, the GIL ──▶ Python ──switch──▶ back
-                                      beat_of_guest: nothing of Python; others get their turn
+    guest, on a fiber's stack   call_out ──switch──▶ the thread's own stack, the GIL ──▶ Python ──switch──▶ back
+                                beat_of_guest: deadlines, signals; others get their turn
 
 What a host function raises while the guest is on a fiber is kept in its Guest, since the worker that raised it may have
 run others by the time the guest's frames are gone. A host function that returns something to be awaited parks the
@@ -17,8 +16,6 @@ from greenbeat.native import (
     atomic_load,
     atomic_store,
     cast,
-    inline,
-    likely,
     native,
     ptr,
     stack,
@@ -29,8 +26,8 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.hooks import none_object, take_exception
-from greenbeat.runtime.hostcalls import HOST_DONE, HOST_RAISED, HOST_STOPPED, HOST_WAITS, call_host
-from greenbeat.runtime.layout import TRAP_CANCELLED, TRAP_NONE, TRAP_TIME, FunctionInstance, Guest, Task
+from greenbeat.runtime.hostcalls import HOST_RAISED, HOST_STOPPED, HOST_WAITS, call_host
+from greenbeat.runtime.layout import TRAP_CANCELLED, TRAP_NONE, TRAP_TIME, FunctionInstance, Task
 from greenbeat.runtime.pacemaker import profiling
 from greenbeat.runtime.pythonapi import (
     Object,
@@ -41,13 +38,14 @@ from greenbeat.runtime.pythonapi import (
     drop,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import Thread, beat, hold_python, let_python_go, show_fuel, take_fuel
+from greenbeat.runtime.tasks import Thread, show_fuel, take_fuel
 from greenbeat.tasks import deque
 from greenbeat.tasks.beat import call_on_thread, driver_beat, give_up_gil, leave, take_gil
 from greenbeat.tasks.layout import BY_CANCEL, BY_TIME, YIELDED, Fiber
 from greenbeat.tasks.pool import pool, share_following
 from greenbeat.tasks.sampling import guest_sampler
 from greenbeat.tasks.scheduler import has_ended
+from greenbeat.tasks.slots import guest_of, task_of
 from greenbeat.tasks.timers import add_timer, remove_timer
 from greenbeat.tasks.tracing import BEAT, no_fiber, trace
 from greenbeat.tasks.waiting import fire, park, reason_of
@@ -60,18 +58,6 @@ class Crossing:
     target: ptr[FunctionInstance]
     arguments: ptr[u8]
     outcome: u32
-
-
-@inline
-def guest_of(fiber) -> ptr[Guest]:
-    """The Guest of a guest's fiber."""
-    return cast(ptr[Guest], fiber.words)
-
-
-@inline
-def task_of(fiber) -> ptr[Task]:
-    """The Task of a guest's fiber."""
-    return cast(ptr[Task], fiber.task)
 
 
 # ---------------------------------------------------------------- the GIL, from a fiber
@@ -99,10 +85,7 @@ def pass_gil_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 def become_bound(task: ptr[Task]) -> None:
     """A guest enters an instance whose values may be Python objects: it keeps the GIL for the rest of its call."""
     task.bound = 1
-    if task.fiber is not None:
-        call_on_thread(task.fiber, take_gil_on_thread, None)
-    elif task.python is not None:
-        hold_python(task)
+    call_on_thread(task.fiber, take_gil_on_thread, None)
 
 
 @native
@@ -119,23 +102,17 @@ def keep_exception(fiber: ptr[Fiber]) -> None:
 
 @native
 def call_for_guest(fiber: ptr[Fiber], argument: ptr[void]) -> None:
-    """Called from a fiber: call a host function. Calls of guests that it makes go on above, on the thread's stack."""
+    """Called from a fiber: call a host function."""
     crossing = cast(ptr[Crossing], argument)
     worker = fiber.worker
     thread = cast(ptr[Thread], worker.thread)
-    guest = guest_of(fiber)
     task = task_of(fiber)
     held = worker.python is None
     take_gil(worker)
     outer = thread.task
-    marker = thread.marker
     thread.task = task
-    thread.marker = task
-    task.fiber = None
-    crossing.outcome = call_host(task, crossing.target, crossing.arguments, guest)
-    task.fiber = fiber
+    crossing.outcome = call_host(task, crossing.target, crossing.arguments, guest_of(fiber))
     thread.task = outer
-    thread.marker = marker
     if crossing.outcome == HOST_RAISED:
         keep_exception(fiber)
     if not held or crossing.outcome == HOST_WAITS:
@@ -179,9 +156,9 @@ def wait_for_answer(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
     return guest.answer
 
 
-@native(noinline=True)
-def call_from_fiber(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]) -> u32:
-    """`call_out` of a guest on a fiber."""
+@native(shared=True, noinline=True)
+def call_out(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]) -> u32:
+    """Call a host function from a guest; HOST_DONE, HOST_RAISED or HOST_STOPPED."""
     crossing = stack(Crossing)
     crossing.target = target
     crossing.arguments = arguments
@@ -190,26 +167,6 @@ def call_from_fiber(task: ptr[Task], target: ptr[FunctionInstance], arguments: p
     if crossing.outcome == HOST_WAITS:
         return wait_for_answer(task, fiber)
     return crossing.outcome
-
-
-@native(noinline=True)
-def call_with_gil(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]) -> u32:
-    """`call_out` of a guest that has given up the GIL; it has it afterwards only if there is an exception."""
-    hold_python(task)
-    outcome = call_host(task, target, arguments, cast(ptr[Guest], 0))
-    if outcome == HOST_DONE:
-        let_python_go(task)
-    return outcome
-
-
-@native(shared=True, noinline=True)
-def call_out(task: ptr[Task], target: ptr[FunctionInstance], arguments: ptr[u8]) -> u32:
-    """Call a host function from a guest; HOST_DONE, HOST_RAISED or HOST_STOPPED."""
-    if unlikely(task.fiber is not None):
-        return call_from_fiber(task, target, arguments)
-    if unlikely(task.python is not None):
-        return call_with_gil(task, target, arguments)
-    return call_host(task, target, arguments, cast(ptr[Guest], 0))
 
 
 # ---------------------------------------------------------------- beats
@@ -225,9 +182,43 @@ def give_way(task: ptr[Task], fiber: ptr[Fiber]) -> None:
         call_on_thread(fiber, take_gil_on_thread, None)
 
 
-@native(noinline=True)
-def beat_on_fiber(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
-    """`beat_of_guest` of a guest on a fiber."""
+@native
+def beat_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
+    """Called from a fiber: `driver_beat`. A signal's handler may call the guest that it interrupts."""
+    worker = fiber.worker
+    thread = cast(ptr[Thread], worker.thread)
+    outer = thread.task
+    if fiber == worker.root:
+        thread.task = task_of(fiber)
+    driver_beat(fiber, argument)
+    thread.task = outer
+
+
+@native
+def is_cancelled(task: ptr[Task]) -> bool:
+    """Whether a task is to end, or one that waits for it."""
+    while task is not None:
+        if atomic_load(addressof(task.fiber.cancelled), "relaxed") != 0:
+            return True
+        task = task.outer
+    return False
+
+
+@native(shared=True, noinline=True)
+def beat_of_guest(task: ptr[Task]) -> u32:
+    """What a guest does when it finds its pulse set. `task.top` covers all that is live.
+
+    Signals get their turn, so that Ctrl-C arrives, and so do others that are ready. A call from Python gives up the GIL
+    at its first beat and takes it only for host functions and now and then for signals. While others run, memories may
+    grow, fuel may be used or given, instances may be closed.
+
+    Returns:
+        TRAP_NONE to go on, TRAP_CANCELLED or TRAP_TIME. What a signal's handler has raised cancels the call, and is in
+        the worker.
+    """
+    if unlikely(profiling[0] != 0):
+        guest_sampler[0](task)
+    fiber = task.fiber
     worker = fiber.worker
     trace(worker, BEAT, 0, fiber, no_fiber())
     atomic_store(addressof(fiber.pulse), u32(0), "relaxed")
@@ -236,7 +227,7 @@ def beat_on_fiber(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
     show_fuel(task)
     root = worker.root
     stopping = root is None and atomic_load(addressof(pool.stopping), "relaxed") != 0
-    if stopping or atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
+    if stopping or is_cancelled(task):
         return TRAP_CANCELLED
     if task.deadline != 0 and now() >= task.deadline:
         return TRAP_TIME
@@ -245,7 +236,7 @@ def beat_on_fiber(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
         if fiber != root and has_ended(root):
             give_way(task, fiber)
         else:
-            call_on_thread(fiber, driver_beat, None)
+            call_on_thread(fiber, beat_on_thread, None)
             if task.bound != 0:
                 call_on_thread(fiber, take_gil_on_thread, None)
     elif atomic_load(addressof(pool.count), "relaxed") != 0 or deque.has_fibers(worker):
@@ -256,12 +247,3 @@ def beat_on_fiber(task: ptr[Task], fiber: ptr[Fiber]) -> u32:
     if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         return TRAP_CANCELLED
     return TRAP_NONE
-
-
-@native(shared=True, noinline=True)
-def beat_of_guest(task: ptr[Task]) -> u32:
-    """What a guest does when it finds its pulse set; see `beat` for what it returns."""
-    if unlikely(profiling[0] != 0):
-        guest_sampler[0](task)
-    fiber = task.fiber
-    return beat(task) if likely(fiber is None) else beat_on_fiber(task, fiber)

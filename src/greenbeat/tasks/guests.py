@@ -1,20 +1,11 @@
 """Guests as green tasks: a call of a guest's function, or a resumable call, that runs on a fiber.
 
-    slot of a slab
-    ┌───────────────────────────┬────────────────────────────────┬───────┬───────┐
-    │ value stack ──▶           │                 ◀── native     │ Guest │ Fiber │
-    └───────────────────────────┴────────────────────────────────┴───────┴───────┘
-    ▲ task.stack                ▲ task.stack_end: NATIVE_ROOM below the Guest
-
-A parked guest keeps a page at each end. Native frames are few and small, since handlers call each other by tail calls
-and everything of Python runs on the thread's own stack. The Task in the Guest is entered into the list of all tasks
-when the slot is first used; slots of these classes are used for guests only.
+    new_guest ─▶ a slot: │ arguments │ ─▶ start_task ... run_guest on a worker ─▶ │ results │ ─▶ guest_result
 
 The instance is marked as busy when the task is made, and free when its run is over. Its results, its trap with the
 frames, or the exception stay in the slot until they are asked for, or nobody will ask any more.
 """
 
-from greenbeat.interpreter.enter import resume, run
 from greenbeat.native import (
     addressof,
     atomic_load,
@@ -25,27 +16,30 @@ from greenbeat.native import (
     i64,
     native,
     ptr,
-    sizeof,
-    u8,
     u32,
     u64,
     void,
 )
-from greenbeat.runtime.callable import bad_argument, explain_stop, raise_about, raise_exhausted, results_of, set_limits
+from greenbeat.runtime.callable import (
+    bad_argument,
+    explain_stop,
+    raise_about,
+    raise_exhausted,
+    raise_kept,
+    results_of,
+    run_guest_here,
+    set_limits,
+)
 from greenbeat.runtime.conversions import to_slot
 from greenbeat.runtime.functions import FunctionObject
-from greenbeat.runtime.hooks import BUSY, DROPPED, FUEL, MEMORY, TIME, none_object, put_exception
+from greenbeat.runtime.hooks import BUSY, DROPPED, MEMORY, none_object, put_exception
 from greenbeat.runtime.hostcalls import HOST_RAISED, note_frames, store_results
 from greenbeat.runtime.layout import (
-    BEGINS,
     FINISHED,
     FORGOTTEN,
     FRESH,
-    GOES_ON,
     RAISED,
     RUN_OVER,
-    SLOT,
-    STACK_MARGIN,
     SUSPENDED,
     TRAP_CANCELLED,
     TRAPPED,
@@ -58,63 +52,39 @@ from greenbeat.runtime.outcomes import ANSWERED, LATER, NOBODY
 from greenbeat.runtime.pythonapi import Object, Py_IncRef, PyTuple_GetItem, drop
 from greenbeat.runtime.resumable import (
     CALL_FAILED,
-    CALL_RUNNING,
-    CALL_SUSPENDED,
-    READY,
     UNLIMITED,
     CallObject,
+    call_slot,
     end_call,
-    give_fuel,
+    may_go_on,
     note_time,
     set_call_limits,
     settle_call,
 )
-from greenbeat.runtime.system import DONT_NEED, madvise
-from greenbeat.runtime.tasks import show_fuel, tasks
 from greenbeat.tasks.beat import call_on_thread, give_up_gil, take_gil
-from greenbeat.tasks.crossing import give_up_gil_on_thread, guest_of, keep_exception, take_gil_on_thread, task_of
+from greenbeat.tasks.crossing import give_up_gil_on_thread, keep_exception, take_gil_on_thread
 from greenbeat.tasks.layout import (
     CANCELLED,
     FAILED,
     FINISHED as ENDED_WELL,
-    GUEST,
     IDLE,
-    LARGE_GUEST,
     PREPARING,
-    STACK_SIZES,
     WAITING,
     Fiber,
     Worker,
 )
-from greenbeat.tasks.stacks import HEAD, new_fiber, release_fiber
+from greenbeat.tasks.slots import (
+    clear_slot,
+    give_back_task,
+    guest_of,
+    new_slot,
+    release_slot,
+    room_for,
+    stack_room,
+    task_of,
+)
 from greenbeat.tasks.threads import this_worker
 from greenbeat.tasks.waiting import deliver, fire
-
-GUEST_WORDS = (sizeof(Guest) + 15) // 16 * 2
-# For native frames, and below them for signal handlers.
-NATIVE_ROOM = 1 << 17
-# What a slot keeps of its value stack's memory.
-KEPT_VALUES = 1 << 15
-# The largest value stack that fits the smaller class.
-COMMON_ROOM = STACK_SIZES[GUEST] - HEAD - GUEST_WORDS * 8 - NATIVE_ROOM - STACK_MARGIN
-
-
-@native
-def prepare_slot(fiber: ptr[Fiber]) -> None:
-    """Lay out a slot that serves a guest."""
-    guest = cast(ptr[Guest], fiber.words)
-    task = guest.task
-    fiber.task = cast(ptr[void], task)
-    fiber.let_go = let_go
-    task.home = fiber
-    task.top = fiber.stack
-    task.stack_end = cast(ptr[u8], fiber.words) - NATIVE_ROOM
-    task.ceiling = task.stack_end - STACK_MARGIN
-    atomic_store(addressof(task.stack), fiber.stack, "release")
-    if guest.listed == 0:
-        guest.listed = 1
-        task.link = tasks[0]
-        atomic_store(tasks, task, "release")
 
 
 @native
@@ -126,41 +96,22 @@ def mark_free(guest: ptr[Guest], task: ptr[Task]) -> None:
 
 
 @native
-def trim_values(task: ptr[Task]) -> None:
-    """Give back what a deep use of the value stack has touched."""
-    lowest = task.stack + KEPT_VALUES
-    highest = task.stack_end if task.deep != 0 else task.soft + STACK_MARGIN
-    if highest > lowest + STACK_MARGIN:
-        madvise(lowest, u64(highest - lowest) & ~u64(4095), DONT_NEED)
-
-
-@native
-def give_back_task(fiber: ptr[Fiber], guest: ptr[Guest]) -> None:
-    """A call's own Task is the fiber's no more."""
-    task_of(fiber).home = None
-    fiber.task = cast(ptr[void], guest.task)
-    guest.entrance = FRESH
-
-
-@native
 def drop_objects(fiber: ptr[Fiber]) -> None:
     """With the GIL, when the run is over and nobody asks for the result: let go of everything."""
     guest = guest_of(fiber)
+    task = task_of(fiber)
+    thrown = cast(ptr[Object], task.exception)
+    task.exception = None
     if guest.entrance != FRESH:
         give_back_task(fiber, guest)
         end_call(cast(ptr[CallObject], guest.callable), CALL_FAILED)
-    task = guest.task
-    trim_values(task)
-    task.top = task.stack
-    task.instance = None
+    clear_slot(guest)
     called = cast(ptr[Object], guest.callable)
     exception = cast(ptr[Object], guest.exception)
     waiter = cast(ptr[Object], guest.waiter)
-    thrown = cast(ptr[Object], task.exception)
     guest.callable = None
     guest.exception = None
     guest.waiter = None
-    task.exception = None
     drop(exception)
     drop(thrown)
     drop(waiter)
@@ -188,39 +139,25 @@ def drop_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
 
 
 @native
-def run_call(fiber: ptr[Fiber], guest: ptr[Guest]) -> u32:
-    """Run the function, or the resumable call; what became of it."""
+def run_call(fiber: ptr[Fiber], guest: ptr[Guest]) -> None:
+    """Run the function, or the resumable call."""
     task = task_of(fiber)
     instance = guest.target.instance
-    task.fiber = fiber
-    task.depth = 1
     begun: u64 = 0
     if guest.entrance == FRESH:
-        set_limits(task, instance, task.stack, 0)
-        soft = task.stack + KEPT_VALUES
-        if soft < task.ceiling:
-            task.soft = soft
-            task.limit = soft
+        set_limits(task, instance, 0)
     else:
         task.deadline = 0
         begun = set_call_limits(cast(ptr[CallObject], guest.callable), task, instance)
     if task.bound != 0:
         call_on_thread(fiber, take_gil_on_thread, None)
-    status = u32(0)
-    if guest.entrance == GOES_ON:
-        status = resume(task)
-    else:
-        status = run(task, guest.target, task.stack)
+    run_guest_here(fiber)
     if task.bound != 0:
         call_on_thread(fiber, give_up_gil_on_thread, None)
-    show_fuel(task)
     if guest.entrance == FRESH:
         task.payer = None
     else:
         note_time(cast(ptr[CallObject], guest.callable), begun)
-    task.depth = 0
-    task.fiber = None
-    return status
 
 
 @native
@@ -229,7 +166,7 @@ def run_guest(fiber: ptr[Fiber]) -> None:
     guest = guest_of(fiber)
     fiber.status = CANCELLED
     if fiber.cancelled == 0:
-        guest.status = run_call(fiber, guest)
+        run_call(fiber, guest)
         fiber.status = ENDED_WELL if guest.status == FINISHED else u32(FAILED)
     mark_free(guest, task_of(fiber))
     before = atomic_update("or", addressof(guest.state), u32(RUN_OVER), "acq_rel")
@@ -275,20 +212,15 @@ def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr
     if target is None:
         raise_about(function, DROPPED)
         return nothing
-    signature = target.signature
     instance = target.instance
     worker = this_worker()
-    room = (u64(signature.param_count) + u64(signature.result_count)) * SLOT
-    size_class = GUEST if instance.stack_limit + room <= COMMON_ROOM else u32(LARGE_GUEST)
-    fiber = new_fiber(worker, size_class, run_guest, GUEST_WORDS, 2) if worker is not None else nothing
+    fiber = new_slot(worker, stack_room(target), run_guest, 2) if worker is not None else nothing
     if fiber is None:
         raise_exhausted(MEMORY)
         return nothing
-    prepare_slot(fiber)
-    guest = guest_of(fiber)
-    task = guest.task
+    task = task_of(fiber)
     # The sweep of references looks at the arguments from now on.
-    task.top = task.stack + room
+    task.top = task.stack + room_for(target)
     good = put_arguments(function, arguments, cast(ptr[u64], task.stack))
     if good and is_busy(instance):
         raise_about(function, BUSY)
@@ -297,24 +229,21 @@ def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr
         raise_about(function, DROPPED)
         good = False
     if not good:
-        task.top = task.stack
-        release_fiber(worker, fiber)
+        release_slot(worker, fiber)
         return nothing
-    begin_guest(fiber, target, task, cast(ptr[Object], function), waiter)
-    guest.entrance = FRESH
+    begin_guest(fiber, target, cast(ptr[Object], function), waiter)
     task.ip = None
     task.sp = task.stack
-    task.instance = None
     return fiber
 
 
 @native
-def begin_guest(
-    fiber: ptr[Fiber], target: ptr[FunctionInstance], task: ptr[Task], called: ptr[Object], waiter: ptr[Object]
-) -> None:
+def begin_guest(fiber: ptr[Fiber], target: ptr[FunctionInstance], called: ptr[Object], waiter: ptr[Object]) -> None:
     """Fill in a Guest; its instance is busy from now on."""
-    target.instance.task = task
     guest = guest_of(fiber)
+    task = task_of(fiber)
+    target.instance.task = task
+    fiber.let_go = let_go
     Py_IncRef(called)
     guest.callable = cast(ptr[void], called)
     guest.waiter = None
@@ -328,9 +257,9 @@ def begin_guest(
     guest.status = TRAPPED
     task.status = TRAPPED
     task.trap = TRAP_CANCELLED
-    task.pulse = 0
-    task.deep = 0
-    task.soft = task.stack
+    task.depth = 1
+    task.outer = None
+    task.chain = task
 
 
 @export
@@ -340,40 +269,15 @@ def new_call_guest(call: ptr[CallObject], waiter: ptr[Object]) -> ptr[Fiber]:
     Null, and no exception, if it is over or runs.
     """
     nothing = cast(ptr[Fiber], 0)
-    if (call.state != READY and call.state != CALL_SUSPENDED) or call.function is None:
+    if not may_go_on(call):
         return nothing
     target = call.function.target
-    if target is None or target.instance.closed != 0:
-        raise_about(call.function, DROPPED)
-        return nothing
-    if is_busy(target.instance):
+    if target is not None and is_busy(target.instance):
         raise_about(call.function, BUSY)
         return nothing
-    if not give_fuel(call, UNLIMITED):
-        raise_exhausted(FUEL)
-        return nothing
-    if target.instance.time_limit != 0 and call.time_left == 0:
-        raise_exhausted(TIME)
-        return nothing
-    worker = this_worker()
-    fiber = new_fiber(worker, GUEST, run_guest, GUEST_WORDS, 2) if worker is not None else nothing
-    if fiber is None:
-        raise_exhausted(MEMORY)
-        return nothing
-    prepare_slot(fiber)
-    task = call.task
-    guest = guest_of(fiber)
-    guest.task.deep = 0
-    guest.task.soft = guest.task.stack
-    begin_guest(fiber, target, task, cast(ptr[Object], call), waiter)
-    fiber.task = cast(ptr[void], task)
-    task.home = fiber
-    guest.entrance = BEGINS if call.state == READY else u32(GOES_ON)
-    if call.state == READY:
-        task.ip = None
-        task.sp = task.stack
-        task.instance = None
-    call.state = CALL_RUNNING
+    fiber = call_slot(call, this_worker(), UNLIMITED, cast(ptr[void], run_guest), 2)
+    if fiber is not None:
+        begin_guest(fiber, target, cast(ptr[Object], call), waiter)
     return fiber
 
 
@@ -384,9 +288,7 @@ def guest_result(fiber: ptr[Fiber]) -> ptr[Object]:
     task = task_of(fiber)
     status = guest.status
     if status == RAISED:
-        exception = cast(ptr[Object], guest.exception)
-        guest.exception = None
-        put_exception(exception)
+        raise_kept(guest)
     elif status != FINISHED and (status != SUSPENDED or guest.entrance == FRESH):
         status = explain_stop(guest.target, task, status)
     if guest.entrance != FRESH:

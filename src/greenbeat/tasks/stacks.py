@@ -31,6 +31,7 @@ from greenbeat.native import (
     unlikely,
     void,
 )
+from greenbeat.runtime.layout import Guest
 from greenbeat.runtime.system import DONT_NEED, LINUX, READ, WRITE, madvise, mprotect, munmap, realloc, reserve
 from greenbeat.tasks.layout import (
     CANCELLED,
@@ -215,6 +216,7 @@ def strip(depot: ptr[Depot], fiber: ptr[Fiber]) -> bool:
     """Under the lock: give all memory of a stack back, its fiber's too; False if that stays."""
     if fiber.task is not None:
         # A guest's Task is in the list of all tasks.
+        cast(ptr[Guest], fiber.words).touched = None
         madvise(fiber.stack, u64(cast(ptr[u8], fiber.words) - fiber.stack) & ~u64(4095), DONT_NEED)
         return False
     if depot.bare_count == depot.bare_room:
@@ -245,6 +247,8 @@ def overflow_to_depot(worker: ptr[Worker], size_class: u32) -> None:
         worker.free[size_class] = fiber.next
         worker.free_count[size_class] -= 1
         keeps = cached[size_class] != 0 and depot.count < KEPT_FREE
+        if fiber.task is not None and cast(ptr[Guest], fiber.words).touched is not None:
+            keeps = False
         if keeps or not strip(depot, fiber):
             fiber.next = depot.fibers
             depot.fibers = fiber

@@ -183,7 +183,7 @@ def note(worker: ptr[Worker], kind: u32, number: u32, fiber: ptr[Fiber], other: 
         event.subject = identity(fiber) if fiber is not None else u64(0)
         event.other = identity(other) if other is not None else u64(0)
         if kind == RUN and fiber.task is not None:
-            target = cast(ptr[Guest], fiber.task).target
+            target = cast(ptr[Guest], fiber.words).target
             event.other = cast(u64, target.instance.module)
             event.number = target.index + 1
         elif kind == RUN:
