@@ -1,40 +1,37 @@
-"""What to expect of more processors than there are: the heartbeat scheduler, simulated on recorded programs.
+"""What to expect of more processors than there are: the heartbeat scheduler, simulated on what traces tell.
 
     python -m benchmarks.simulate
-    python -m benchmarks.simulate fib mandelbrot --processors 1 2 8 32 72 --save FILE
-    python -m benchmarks.simulate --load FILE
+    python -m benchmarks.simulate fib mandelbrot --processors 1 2 8 32 72 --save FOLDER
+    python -m benchmarks.simulate --trace run.json
 
-A program of `benchmarks.forkjoin` is recorded by running its recursion in Python down to pieces of some microseconds,
-which are timed as they run on one processor. What the simulation says for one processor and for two is compared with
-the programs themselves. It knows nothing of memory: what is bound by its bandwidth will be slower than it says.
-
-A recording is JSON: a number is work in nanoseconds; {"sequence": [...]} are parts one after the other; {"fork":
-[left, right]} are branches; {"loop": [...]} has the nanoseconds of each iteration.
+A program of `benchmarks.forkjoin` is traced by `greenbeat.trace` while it runs on one processor, with so many beats
+that everything longer than a fraction of a millisecond is a task. What the simulation says for one processor and for
+two is compared with the programs themselves. It knows nothing of memory: what is bound by its bandwidth will be slower
+than it says. A trace of a program of one's own has what the usual beats have promoted, and what was not taken back.
 """
 
 import argparse
-import importlib
-import itertools
 import json
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy
-
 import greenbeat as gb
 from benchmarks import report
-from benchmarks.forkjoin import fib, mandelbrot, mcss, mergesort, nqueens, spmv
-from benchmarks.forkjoin.heartbeat import Costs, Fork, Loop, Program, Sequence, Work, loop, simulate, span_of, work_of
+from benchmarks.forkjoin.__main__ import NAMES, workload
+from benchmarks.forkjoin.heartbeat import Costs, Program, simulate, span_of, work_of
+from benchmarks.forkjoin.recorded import program_of
 from benchmarks.forkjoin.workload import Inputs, seconds
 from greenbeat.api.bridge import native
 from greenbeat.cli import forks
-from greenbeat.kernels import sorting
 
 ROUNDS = 5
-# Pieces of a recording are about so long.
-PIECE = 5_000.0
+# Nanoseconds between the beats of a recording; the system makes them a little longer.
+BEAT = 20_000
+EVENTS = 1 << 22
 
 
 def nanoseconds(function: Callable[..., Any], *inputs: Any, rounds: int = ROUNDS) -> float:
@@ -45,132 +42,31 @@ def nanoseconds(function: Callable[..., Any], *inputs: Any, rounds: int = ROUNDS
 # ---------------------------------------------------------------- recordings
 
 
-def record_fib(n: int) -> Program:
-    """Calls below a size are pieces; all calls take the same."""
-    calls = [1, 1]
-    while len(calls) <= n:
-        calls.append(1 + calls[-1] + calls[-2])
-    each = nanoseconds(fib.parallel, 27) / calls[27]
-    made: list[Program] = [Work(each * count) for count in calls if each * count < PIECE]
-    # Both branches of a call are calls that were made before: a program may be a part of several.
-    while len(made) <= n:
-        made.append(Sequence([Fork(made[-1], made[-2]), Work(each)]))
-    return made[n]
+@contextmanager
+def finely() -> Iterator[None]:
+    """Beats come often, and no promotion is taken back: a trace has all that is worth a task, and where it ended."""
+    native.keep_promoted(1)
+    native.set_beat(BEAT)
+    try:
+        yield
+    finally:
+        native.keep_promoted(0)
+        native.beat_faster()
 
 
-def record_nqueens(board: int, *state: int) -> Program:
-    """Every piece is a call of the kernel with some queens placed.
-
-    Pieces are timed by themselves, and as they are faster when they come again at once, scaled to the time of all.
-    """
-    whole = nanoseconds(nqueens.placed, board, *state)
-    call = nanoseconds(nqueens.placed, board, board, 0, 0)
-    depth = max(board.bit_length() - 9, 1)
-    pieces: dict[tuple[int, int, int], float] = {}
-
-    def queens(columns: int, rising: int, falling: int) -> list[tuple[int, int, int]]:
-        free = board & ~(columns | rising | falling)
-        found = [1 << place for place in range(board.bit_length()) if 1 << place & free]
-        return [(columns | queen, (rising | queen) << 1, (falling | queen) >> 1) for queen in found]
-
-    def measure(columns: int, rising: int, falling: int) -> None:
-        if columns.bit_count() == depth:
-            taken = nanoseconds(nqueens.placed, board, columns, rising, falling, rounds=2)
-            pieces[columns, rising, falling] = max(taken - call, 1.0)
-        else:
-            for each in queens(columns, rising, falling):
-                measure(*each)
-
-    def placed(columns: int, rising: int, falling: int) -> Program:
-        if (taken := pieces.get((columns, rising, falling))) is not None:
-            return Work(taken * scale)
-        found: Program = Work(0.0)
-        # `chosen` forks at each queen, from the first one on; it is built from the last one.
-        for each in reversed(queens(columns, rising, falling)):
-            found = Fork(placed(*each), found)
-        return found
-
-    measure(*state)
-    scale = whole / sum(pieces.values())
-    return placed(*state)
-
-
-def record_mergesort(numbers: Any, *_: Any) -> Program:
-    """Sorting a piece, and merging an element, take what they do on average."""
-    count = len(numbers)
-    size = 2048
-    few, many = (nanoseconds(mergesort.parallel, *mergesort.prepare(each)) for each in (size, 64 * size))
-    # Six levels of merging are between them.
-    merging = (many - 64 * few) / (6 * 64 * size)
-
-    def merge(items: int) -> Program:
-        if items <= sorting.MERGED:
-            return Work(items * merging)
-        half = merge(items // 2)
-        return Fork(half, half)
-
-    def sort(items: int) -> Program:
-        if items <= size:
-            return Work(few * items / size)
-        half = sort(items // 2)
-        return Sequence([Fork(half, half), merge(items)])
-
-    return sort(count)
-
-
-def record_mandelbrot(out: Any) -> Program:
-    """A pixel's time is that of its steps."""
-    mandelbrot.serial(out)
-    steps = out.ravel() + 4.0
-    return loop((steps * (nanoseconds(mandelbrot.parallel, out) / steps.sum())).tolist())
-
-
-def record_mcss(a: Any) -> Program:
-    """All terms take the same; they are taken by the hundred."""
-    each = nanoseconds(mcss.parallel, a) / len(a)
-    return loop([100 * each] * (len(a) // 100))
-
-
-def record_spmv(starts: Any, columns: Any, values: Any, vector: Any, out: Any) -> Program:
-    """A row's time is that of its elements."""
-    lengths = numpy.diff(starts) + 2.0
-    total = nanoseconds(spmv.parallel, starts, columns, values, vector, out)
-    return loop((lengths * (total / lengths.sum())).tolist())
-
-
-RECORDERS: dict[str, Callable[..., Program]] = {
-    "fib": record_fib,
-    "nqueens": record_nqueens,
-    "mergesort": record_mergesort,
-    "mandelbrot": record_mandelbrot,
-    "mcss": record_mcss,
-    "spmv": record_spmv,
-}
-
-
-def to_json(program: Program) -> Any:
-    """A recording as it is written."""
-    match program:
-        case Work(taken):
-            return round(taken)
-        case Sequence(parts):
-            return {"sequence": [to_json(part) for part in parts]}
-        case Fork(left, right):
-            return {"fork": [to_json(left), to_json(right)]}
-        case Loop(sums):
-            return {"loop": [round(b - a) for a, b in itertools.pairwise(sums)]}
-
-
-def from_json(value: Any) -> Program:
-    """A recording that was written."""
-    match value:
-        case {"sequence": parts}:
-            return Sequence([from_json(part) for part in parts])
-        case {"fork": [left, right]}:
-            return Fork(from_json(left), from_json(right))
-        case {"loop": costs}:
-            return loop(costs)
-    return Work(float(value))
+def recorded(name: str, inputs: Inputs, folder: Path | None) -> Program:
+    """The program that a run on one processor was, with the time that it takes when it is not recorded."""
+    parallel = workload(name).parallel
+    native.set_fork_policy(0, 0)
+    with gb.Runtime(workers=1):
+        whole = nanoseconds(parallel, *inputs)
+        native.prepare_forks()
+        with finely(), gb.trace(folder / f"{name}.json" if folder else None, events=EVENTS) as trace:
+            parallel(*inputs)
+    assert trace.timeline is not None
+    if trace.timeline.dropped:
+        print(f"{name}: {trace.timeline.dropped} events were dropped, so its beginning is missing", file=sys.stderr)
+    return program_of(trace.timeline.events, whole)
 
 
 # ---------------------------------------------------------------- what things cost, and the table
@@ -192,42 +88,31 @@ def measured_costs() -> Costs:
 
 def real(name: str, inputs: Inputs, processors: int) -> float:
     """What the program takes in reality, in nanoseconds."""
-    parallel = importlib.import_module(f"benchmarks.forkjoin.{name}").WORKLOAD.parallel
     with gb.Runtime(workers=processors):
-        return nanoseconds(parallel, *inputs)
-
-
-def recorded(names: list[str], full: bool) -> dict[str, tuple[Program, dict[int, float]]]:
-    """Programs, and what they take in reality."""
-    found = {}
-    for name in names:
-        workload = importlib.import_module(f"benchmarks.forkjoin.{name}").WORKLOAD
-        inputs = workload.prepare(workload.sizes[full])
-        native.set_fork_policy(0, 0)
-        with gb.Runtime(workers=1):
-            program = RECORDERS[name](*inputs)
-        native.prepare_forks()
-        found[name] = program, {count: real(name, inputs, count) for count in (1, 2)}
-    return found
+        return nanoseconds(workload(name).parallel, *inputs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description="Simulate more processors.")
-    parser.add_argument("names", nargs="*", choices=[*RECORDERS, []], help="programs; all of them by default")
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="programs; all of them by default")
     parser.add_argument("--full", action="store_true", help="sizes that take about a second")
     parser.add_argument("--processors", type=int, nargs="+", default=[1, 2, 8, 32, 72], metavar="N")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the recordings")
-    parser.add_argument("--load", type=Path, metavar="FILE", help="simulate recordings, and measure nothing")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the traces")
+    parser.add_argument("--trace", type=Path, nargs="+", metavar="FILE", help="simulate traces, and measure nothing")
     options = parser.parse_args()
-    programs: dict[str, tuple[Program, dict[int, float]]]
-    if options.load:
-        programs = {name: (from_json(each), {}) for name, each in json.loads(options.load.read_text()).items()}
-        costs = Costs()
-    else:
-        programs = recorded(options.names or list(RECORDERS), options.full)
-        costs = measured_costs()
     if options.save:
-        options.save.write_text(json.dumps({name: to_json(program) for name, (program, _) in programs.items()}))
+        options.save.mkdir(parents=True, exist_ok=True)
+    programs: dict[str, tuple[Program, dict[int, float]]] = {}
+    if options.trace:
+        costs = Costs()
+        for path in options.trace:
+            programs[path.stem] = program_of(json.loads(path.read_text())["traceEvents"]), {}
+    else:
+        costs = measured_costs()
+        for name in options.names or NAMES:
+            inputs = workload(name).prepare(workload(name).sizes[options.full])
+            program = recorded(name, inputs, options.save)
+            programs[name] = program, {count: real(name, inputs, count) for count in (1, 2)}
     print(report.machine())
     told = {"promoting": costs.promote, "joining": costs.join, "stealing": costs.steal, "waking": costs.wake}
     print("nanoseconds: " + ", ".join(f"{name} {taken:.0f}" for name, taken in told.items()))

@@ -56,10 +56,17 @@ def tasks_of(events: list[dict[str, Any]]) -> tuple[dict[int, Task], list[int]]:
     return tasks, [task for task in tasks if task not in forked]
 
 
-def program_of(events: list[dict[str, Any]]) -> Program:
-    """The program that a trace's events are of; what several tasks did that nobody forked was one after the other."""
+def program_of(events: list[dict[str, Any]], whole: float | None = None) -> Program:
+    """The program that a trace's events are of; what several tasks did that nobody forked was one after the other.
+
+    Args:
+        events: of a timeline.
+        whole: the time in nanoseconds that its work takes altogether, when it is not recorded.
+    """
     tasks, roots = tasks_of(events)
     made: dict[int, Program] = {}
+    total = sum(step for task in tasks.values() for step in task.steps if isinstance(step, float))
+    scale = whole / total if whole is not None else 1.0
     waiting = list(roots)
     while waiting:
         number = waiting[-1]
@@ -68,12 +75,12 @@ def program_of(events: list[dict[str, Any]]) -> Program:
         if missing:
             waiting += missing
         else:
-            made[number] = built(tasks[number], made)
+            made[number] = built(tasks[number], made, scale)
             waiting.pop()
     return Sequence([made[number] for number in roots])
 
 
-def built(task: Task, made: dict[int, Program]) -> Program:
+def built(task: Task, made: dict[int, Program], scale: float) -> Program:
     """A task's program, when those of its children are made."""
     open_forks: list[tuple[int, list[Program]]] = []
     parts: list[Program] = []
@@ -86,7 +93,7 @@ def built(task: Task, made: dict[int, Program]) -> Program:
 
     for step in task.steps:
         if isinstance(step, float):
-            work(step)
+            work(step * scale)
         elif step[0] == "promotion":
             open_forks.append((step[1], parts))
             parts = []

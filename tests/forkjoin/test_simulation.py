@@ -1,7 +1,5 @@
 """The simulation of the scheduler, `benchmarks/forkjoin/heartbeat.py`: what no schedule can be better or worse than."""
 
-import json
-
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -46,15 +44,3 @@ def test_the_critical_path() -> None:
 def test_more_processors_than_work_is_no_help() -> None:
     chain = Sequence([Fork(Work(10_000), Work(10_000))] * 50)
     assert simulate(chain, 8, FREE).time == pytest.approx(simulate(chain, 72, FREE).time)
-
-
-@given(PROGRAMS)
-@settings(max_examples=50, deadline=None)
-def test_recordings_are_written_and_read(program: Program) -> None:
-    pytest.importorskip("numpy")
-    from benchmarks.simulate import from_json, to_json
-
-    written = json.dumps(to_json(program))
-    again = from_json(json.loads(written))
-    assert json.dumps(to_json(again)) == written
-    assert work_of(again) == pytest.approx(work_of(program), abs=100)
