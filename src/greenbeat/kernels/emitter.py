@@ -15,7 +15,15 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from greenbeat.kernels import builtins as _builtins, forking, intrinsics, parallel as _parallel, support, tasking
+from greenbeat.kernels import (
+    builtins as _builtins,
+    forking,
+    intrinsics,
+    parallel as _parallel,
+    recursion,
+    support,
+    tasking,
+)
 from greenbeat.kernels.short import is_short
 from greenbeat.kernels.source import CONVENTION, KernelFunction
 from greenbeat.kernels.statements import KernelStatements, flattened, result_ir
@@ -33,6 +41,7 @@ FRAME_MARGIN = 4096
 # LLVM's type of a `ForkSite`.
 SITE = "{ ptr, i32, i32, ptr, ptr, i32 }"
 SIZE = "i64 range(i64 0, -9223372036854775808)"
+SIZE_RANGE = "i64 0, i64 -9223372036854775808"
 
 # They register what kernels may call.
 assert _builtins and _parallel
@@ -43,6 +52,7 @@ class KernelEmitter(KernelStatements):
 
     Attributes:
         passed_on: arrays that are given to other kernels: own parameter, kernel, its parameter.
+        unchanged: the numbers of parameters that the kernel hands on to itself, see `recursion.py`.
     """
 
     def __init__(self, unit: "KernelUnit", function: KernelFunction) -> None:
@@ -50,6 +60,7 @@ class KernelEmitter(KernelStatements):
         self.calls = False
         self.discarded = set()
         self.fork_top = FORK_TOP
+        self.unchanged = recursion.unchanged_parameters(function)
         super().__init__(unit, function)
         try:
             self.text = self._define()
@@ -60,11 +71,11 @@ class KernelEmitter(KernelStatements):
         kernel = self.kernel
         self.scope.debug_scope = self.unit.debug_function(kernel, self.tree.lineno)
         self.at(self.tree)
-        heads = [f"ptr {FIBER}", f"ptr {FORK_TOP}"]
+        heads: list[list[str]] = []
         self.block_label = "begin"
         for number, (name, kind) in enumerate(kernel.parameters):
             parameters, value = parameter(f"%${number}", kind, number)
-            heads += parameters
+            heads.append(parameters)
             self.node = self.tree.args.args[number] if number < len(self.tree.args.args) else self.tree
             self.declared[name] = kind if isinstance(kind, ArrayType) else widened(kind)
             self.first_assigned[name] = self.node.lineno
@@ -82,11 +93,21 @@ class KernelEmitter(KernelStatements):
             self.line("ret void")
         returns = f"{CONVENTION} {result_ir(kernel.result)}"
         debug = f" !dbg {self.scope.debug_scope}" if self.scope.debug_scope else ""
-        head = f'define internal {returns} @"{kernel.symbol}"({", ".join(heads)}) nounwind{debug} {{'
+        passed = [head for number, each in enumerate(heads) if number not in self.unchanged for head in each]
+        symbol, loads, outside = kernel.symbol, "", ""
+        if self.unchanged:
+            symbol = recursion.body_symbol(kernel)
+            kept = [head for number in sorted(self.unchanged) for head in heads[number]]
+            loads = "\n".join(recursion.loads(kept, self.unit.metadata_node(f"!{{{SIZE_RANGE}}}")))
+            passed.insert(0, f"ptr {recursion.UNCHANGED}")
+            outside = recursion.wrapper(kernel, heads, self.unchanged)
+        passed = [f"ptr {FIBER}", f"ptr {FORK_TOP}", *passed]
+        head = f'define internal {returns} @"{symbol}"({", ".join(passed)}) nounwind{debug} {{'
         pulse = f"  %pulse = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'pulse')}"
         self.at(self.tree)
         check = list(self._entry_check()) if self.calls else ["  br label %begin"]
-        return "\n".join([head, "entry:", *self.allocas, pulse, *check, "begin:", *filter(None, self.lines), "}"])
+        lines = [head, "entry:", *self.allocas, pulse, loads, *check, "begin:", *self.lines, "}", outside]
+        return "\n".join(filter(None, lines))
 
     def _entry_check(self) -> Iterator[str]:
         """Whether there is room for a frame, and no attention asked for."""
@@ -179,13 +200,34 @@ class KernelEmitter(KernelStatements):
     def call_kernel(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> Any:
         """A call of a kernel."""
         self.calls = True
-        return self.emit_kernel_call(kernel, self.kernel_operands(kernel, arguments, node), self.fork_top)
+        return self.emit_kernel_call(kernel, self.call_operands(kernel, arguments, node), self.fork_top)
+
+    def is_body(self, kernel: KernelFunction) -> bool:
+        """Whether a call of a kernel here is one of its body, with what is unchanged."""
+        return kernel is self.kernel and bool(self.unchanged)
+
+    def call_operands(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> list[Value]:
+        """`kernel_operands` for a call, or a branch, from here."""
+        operands = self.kernel_operands(kernel, arguments, node)
+        if not self.is_body(kernel):
+            return operands
+        numbers = [number for number, (_, kind) in enumerate(kernel.parameters) for _ in range(word_count(kind))]
+        changed = [word for number, word in zip(numbers, operands, strict=True) if number not in self.unchanged]
+        return [Value(recursion.UNCHANGED, t.PointerType(t.U8)), *changed]
+
+    def branch_site(self, kernel: KernelFunction) -> str:
+        """What the record of a branch begins with that has `call_operands`."""
+        site: str = self.unit.branch_site(kernel, self.unchanged if self.is_body(kernel) else frozenset())
+        return site
 
     def emit_kernel_call(self, kernel: KernelFunction, operands: list[Value], top: str) -> Any:
         """A call with these operands; its own forks begin at `top`."""
         words = "".join(f", {operand.type.ir} {operand.ir}" for operand in operands)
         kind = result_ir(kernel.result)
-        text = f"call {CONVENTION} {kind} {self.unit.reference(kernel)}(ptr {FIBER}, ptr {top}{words})"
+        name = self.unit.reference(kernel)
+        if self.is_body(kernel):
+            name = f'@"{recursion.body_symbol(kernel)}"'
+        text = f"call {CONVENTION} {kind} {name}(ptr {FIBER}, ptr {top}{words})"
         if kernel.result == t.VOID:
             self.line(text)
             return Value("", t.VOID)
@@ -311,14 +353,16 @@ class KernelUnit(Unit):
         self.numbers += 1
         return f"{stem}.{self.numbers}"
 
-    def branch_site(self, kernel: KernelFunction) -> str:
-        """The constant that a record of a branch begins with: how to run the kernel as a task."""
-        name = f'@"{kernel.symbol}.site"'
+    def branch_site(self, kernel: KernelFunction, unchanged: frozenset[int] = frozenset()) -> str:
+        """The constant that a record of a branch begins with: how to run the kernel, or its body, as a task."""
+        called = recursion.body_symbol(kernel) if unchanged else kernel.symbol
+        name = f'@"{called}.site"'
         if name not in self.thunks:
-            symbol = f'@"{kernel.symbol}.thunk"'
-            self.thunks[name] = self._thunk(kernel, f"{kernel.symbol}.thunk", "internal ")
+            kinds = list(forking.operand_types(kernel, unchanged))
+            symbol = f'@"{called}.thunk"'
+            self.thunks[name] = self._thunk(kernel, f"{called}.thunk", "internal ", called, kinds)
             self.entries[symbol] = kernel.symbol
-            arguments = len(list(forking.operand_types(kernel)))
+            arguments = len(kinds)
             words = max(arguments, word_count(kernel.result))
             self.globals.append(
                 f"{name} = internal constant {SITE} "
@@ -349,9 +393,17 @@ class KernelUnit(Unit):
         )
         return f'@"{symbol}.site"'
 
-    def _thunk(self, kernel: KernelFunction, symbol: str, linkage: str = "") -> str:
+    def _thunk(
+        self,
+        kernel: KernelFunction,
+        symbol: str,
+        linkage: str = "",
+        called: str | None = None,
+        kinds: list[t.Type] | None = None,
+    ) -> str:
         scope = self.debug_function(kernel, kernel.definition_line, symbol)
-        return forking.thunk(kernel, f'{linkage}void @"{symbol}"', scope)
+        kinds = kinds if kinds is not None else list(forking.operand_types(kernel))
+        return forking.thunk(kernel, f'{linkage}void @"{symbol}"', called or kernel.symbol, kinds, scope)
 
     def _entry_table(self) -> Iterator[str]:
         """Names for traces, see `linked.py`: pairs of an address and a text, a null at the end."""

@@ -121,7 +121,7 @@ def branch(emitter: Any, node: ast.expr) -> tuple[KernelFunction, list[Value]]:
     kernel: KernelFunction | None = emitter.kernel_called(node) if isinstance(node, ast.Call) else None
     if kernel is None or not isinstance(node, ast.Call):
         return emitter.error("par takes calls of kernels, as in gb.par(f(a), g(b))", node)  # type: ignore[no-any-return]
-    operands = emitter.kernel_operands(kernel, emitter.arguments(node), node)
+    operands = emitter.call_operands(kernel, emitter.arguments(node), node)
     if len(operands) > MOST_WORDS:
         emitter.error(f"a branch of par takes at most {MOST_WORDS} words, and this one has {len(operands)}", node)
     return kernel, operands
@@ -136,7 +136,7 @@ def fork(emitter: Any, node: ast.Call) -> Any:
     top = emitter.fork_top
     records: list[str] = []
     for kernel, operands in reversed(branches[1:]):
-        emitter.line(f"store ptr {emitter.unit.branch_site(kernel)}, ptr {top}, align 8")
+        emitter.line(f"store ptr {emitter.branch_site(kernel)}, ptr {top}, align 8")
         store_words(emitter, offset(emitter, top, 1), operands)
         records.append(top)
         top = offset(emitter, top, 1 + max(len(operands), word_count(kernel.result)))
@@ -452,10 +452,15 @@ def results_stored(name: str, place: str, position: int, result: t.Type) -> Iter
         yield f"  store {ir} {value}, ptr {name}.at.{number}, align 8"
 
 
-def thunk(kernel: KernelFunction, name: str, scope: str = "") -> str:
+def thunk(kernel: KernelFunction, name: str, symbol: str, kinds: list[t.Type], scope: str = "") -> str:
     """The function that a fiber enters to run a kernel: from its words to parameters, and the results back.
 
-    With debug information, `scope` is the thunk's.
+    Args:
+        kernel: the kernel.
+        name: what the thunk is called, with its linkage and type.
+        symbol: the function that has the kernel's code.
+        kinds: of that function's parameters, a word each.
+        scope: the thunk's, with debug information.
     """
     attached = f" !dbg {scope}" if scope else ""
     lines = [
@@ -466,18 +471,22 @@ def thunk(kernel: KernelFunction, name: str, scope: str = "") -> str:
         "  %stack = load ptr, ptr %stack.place, align 8",
     ]
     arguments = ["ptr %fiber", "ptr %stack"]
-    for position, kind in enumerate(operand_types(kernel)):
+    for position, kind in enumerate(kinds):
         lines += loaded(f"%v.{position}", "%words", position, kind)
         arguments.append(f"{kind.ir} %v.{position}")
     location = f", !dbg !DILocation(line: {kernel.definition_line}, scope: {scope})" if scope else ""
-    lines += [line + location for line in called("%r", f'@"{kernel.symbol}"', kernel.result, arguments)]
+    lines += [line + location for line in called("%r", f'@"{symbol}"', kernel.result, arguments)]
     lines += results_stored("%r", "%words", 0, kernel.result)
     return "\n".join([*lines, "  ret void", "}"])
 
 
-def operand_types(kernel: KernelFunction) -> Iterator[t.Type]:
-    """The types of a kernel's LLVM parameters, one word each."""
-    for _, kind in kernel.parameters:
+def operand_types(kernel: KernelFunction, unchanged: frozenset[int] = frozenset()) -> Iterator[t.Type]:
+    """The types of a kernel's LLVM parameters, or of its body's, one word each."""
+    if unchanged:
+        yield t.PointerType(t.U8)
+    for number, (_, kind) in enumerate(kernel.parameters):
+        if number in unchanged:
+            continue
         if isinstance(kind, ArrayType):
             yield t.PointerType(t.U8)
             yield from [t.I64] * (word_count(kind) - 1)

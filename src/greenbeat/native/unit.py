@@ -57,7 +57,7 @@ class Unit:
             functions.append(self.definition(function))
         weights = ['!0 = !{!"branch_weights", i32 100000, i32 1}', '!1 = !{!"branch_weights", i32 1, i32 100000}']
         if self.debug:
-            flags = self.debug_node('!{i32 2, !"Debug Info Version", i32 3}')
+            flags = self.metadata_node('!{i32 2, !"Debug Info Version", i32 3}')
             weights.append(f"!llvm.module.flags = !{{{flags}}}\n!llvm.dbg.cu = !{{{self._compile_unit()}}}")
         forward = [text for symbol, text in self.forward.items() if symbol not in self.defined]
         return "\n".join([*self.declarations, *forward, *self.globals, *functions, *weights, *self.metadata, ""])
@@ -153,7 +153,7 @@ class Unit:
 
     # ---------------------------------------------------------------- debug information
 
-    def debug_node(self, text: str) -> str:
+    def metadata_node(self, text: str) -> str:
         """A metadata node, once."""
         if text not in self.interned:
             number = len(self.metadata) + 2
@@ -163,11 +163,11 @@ class Unit:
 
     def _file(self, path: str) -> str:
         directory, _, name = path.rpartition("/")
-        return self.debug_node(f'!DIFile(filename: "{name}", directory: "{directory}")')
+        return self.metadata_node(f'!DIFile(filename: "{name}", directory: "{directory}")')
 
     def _compile_unit(self) -> str:
         file = self._file(f"/{self.name}")
-        return self.debug_node(
+        return self.metadata_node(
             f'distinct !DICompileUnit(language: DW_LANG_Python, file: {file}, producer: "greenbeat", '
             "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)"
         )
@@ -176,8 +176,8 @@ class Unit:
         """The debug scope of a function, or of one made for it; nothing when no debug information is wanted."""
         if not self.debug:
             return ""
-        file, kind = self._file(function.code.co_filename), self.debug_node("!DISubroutineType(types: !{null})")
-        return self.debug_node(
+        file, kind = self._file(function.code.co_filename), self.metadata_node("!DISubroutineType(types: !{null})")
+        return self.metadata_node(
             f'distinct !DISubprogram(name: "{symbol or function.symbol}", scope: {file}, file: {file}, line: {line}, '
             f"type: {kind}, scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, "
             f"unit: {self._compile_unit()})"
@@ -188,7 +188,7 @@ class Unit:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
         inlined = f", inlinedAt: {scope.called_at}" if scope.called_at else ""
         distinct = "distinct " if inlined else ""
-        return self.debug_node(
+        return self.metadata_node(
             f"{distinct}!DILocation(line: {line}, column: {column}, scope: {scope.debug_scope}{inlined})"
         )
 

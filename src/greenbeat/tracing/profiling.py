@@ -229,7 +229,7 @@ def _kernel_stack(entry: str, names: list[str]) -> tuple[str, ...]:
     """The kernels on a fiber's stack, given functions from the innermost on: without what was there before the poll."""
     poll = next((position for position, name in enumerate(names) if name in POLLS), 0)
     found = [
-        name.removesuffix(".chunk")
+        name.removesuffix(".chunk").removesuffix(".body")
         for name in names[poll:]
         if not name.startswith(SUPPORT) and name != "thunk" and not name.endswith(".thunk")
     ]
