@@ -4,9 +4,9 @@
     python -m benchmarks.forkjoin fib nqueens --full --workers 2 --json FILE
 
 For each program: the serial kernel's time, how much longer the parallel one takes on one processor, how much faster
-than the serial one it is on several, and the time of each peer there, relative to Greenbeat's. Where the speed-up is
-not near the number of processors, serial kernels are run at once: what they lose, no scheduler can win. A trace of one
-run says how parallel what was forked is, and how busy the workers were.
+than the serial one, and than itself on one, it is on several, and the time of each peer there, relative to Greenbeat's.
+Where the speed-up is not near the number of processors, serial kernels are run at once: what they lose, no scheduler
+can win. A trace of one run says how parallel what was forked is, and how busy the workers were.
 """
 
 import argparse
@@ -121,12 +121,15 @@ def main() -> None:
         own = found[f"on {options.workers}"]
         cells = [f"{found[rival.name] / own:.2f}" if rival.name in found else "–" for rival in rivals]
         alone, together = found["on 1"] / found["serial"], found["serial"] / own
-        rows.append([name, f"{found['serial'] * 1e3:.1f}", f"{alone:.2f}", f"{together:.2f}", *cells])
+        both = f"{found['on 1'] / own:.2f}"
+        rows.append([name, f"{found['serial'] * 1e3:.1f}", f"{alone:.2f}", f"{together:.2f}", both, *cells])
         if "copies" in found:
             reasons.append(reason(name, found, options.workers))
-    print(f"\nserial in ms; on 1 as a multiple of it; on {options.workers} the speed-up over it;")
+    count = options.workers
+    print(f"\nserial in ms; on 1 as a multiple of it; on {count} the speed-up over it, and over the same program on 1;")
     print(f"peers on {options.workers}, their time relative to Greenbeat's (more than 1: they are slower)\n")
-    print(report.table(["", "serial", "on 1", f"on {options.workers}", *(rival.name for rival in rivals)], rows))
+    heads = ["", "serial", "on 1", f"on {count}", "over 1", *(rival.name for rival in rivals)]
+    print(report.table(heads, rows))
     print("\ngeometric mean of the speed-ups:", end=" ")
     own_times = [each["serial"] / each[f"on {options.workers}"] for each in times.values()]
     print(f"{report.geometric_mean(own_times):.2f}")

@@ -30,72 +30,95 @@ def distance(i: int, x: Numbers, y: Numbers, points: Places, first: int, a: int,
 
 
 @gb.kernel
-def kept(
-    x: Numbers, y: Numbers, points: Places, first: int, end: int, out: Places, at: int, a: int, b: int, write: bool
-) -> int:
-    """How many points of a part are outside of a line; with `write`, those are put into `out`."""
+def kept(x: Numbers, y: Numbers, points: Places, first: int, end: int, out: Places, at: int, a: int, b: int) -> int:
+    """Put the points of a part that are outside of a line into `out`; how many they are."""
     count = 0
     for i in range(first, end):
         p = points[i]
         if outside(x, y, a, b, p) > 0:
-            if write:
-                out[at + count] = p
+            out[at + count] = p
             count += 1
     return count
 
 
 @gb.kernel
+def moved(points: Places, first: int, out: Places, at: int, count: int) -> None:
+    for i in range(count):
+        out[at + i] = points[first + i]
+
+
+@gb.kernel
 def filtered(
-    x: Numbers, y: Numbers, points: Places, first: int, end: int, out: Places, at: int, a: int, b: int, counts: Places
+    x: Numbers,
+    y: Numbers,
+    points: Places,
+    first: int,
+    end: int,
+    out: Places,
+    at: int,
+    a: int,
+    b: int,
+    spare: Places,
+    counts: Places,
 ) -> int:
-    """Keep the points outside of a line: count in each block, add up, write. `counts` has room."""
+    """Keep the points outside of a line: in each block, then together. `spare` and `counts` have room for parts."""
     if end - first <= BLOCK:
-        return kept(x, y, points, first, end, out, at, a, b, True)
+        return kept(x, y, points, first, end, out, at, a, b)
     blocks = (end - first + BLOCK - 1) // BLOCK
     base = 2 * first // BLOCK
     for k in gb.prange(blocks):
         start = first + k * BLOCK
-        counts[base + k] = kept(x, y, points, start, min(start + BLOCK, end), out, at, a, b, False)
+        counts[base + k] = kept(x, y, points, start, min(start + BLOCK, end), spare, start, a, b)
     total = 0
     for block in range(blocks):
-        count = counts[base + block]
+        total += counts[base + block]
         counts[base + block] = total
-        total += count
     for k in gb.prange(blocks):
-        start = first + k * BLOCK
-        kept(x, y, points, start, min(start + BLOCK, end), out, at + counts[base + k], a, b, True)
+        before = counts[base + k - 1] if k > 0 else 0
+        moved(spare, first + k * BLOCK, out, at + before, counts[base + k] - before)
     return total
 
 
 @gb.kernel
 def side(
-    x: Numbers, y: Numbers, points: Places, first: int, end: int, scratch: Places, counts: Places, a: int, b: int
+    x: Numbers,
+    y: Numbers,
+    points: Places,
+    first: int,
+    end: int,
+    scratch: Places,
+    spare: Places,
+    counts: Places,
+    a: int,
+    b: int,
 ) -> int:
     """How many points of the hull are between a and b, of points that are all outside of that line."""
     if first == end:
         return 0
     _, far = gb.preduce(farther, distance, end - first, (0.0, -1), x, y, points, first, a, b)
-    left = filtered(x, y, points, first, end, scratch, first, a, far, counts)
-    right = filtered(x, y, points, first, end, scratch, first + left, far, b, counts)
+    left = filtered(x, y, points, first, end, scratch, first, a, far, spare, counts)
+    right = filtered(x, y, points, first, end, scratch, first + left, far, b, spare, counts)
     split, last = first + left, first + left + right
     m, n = gb.par(
-        side(x, y, scratch, first, split, points, counts, a, far),
-        side(x, y, scratch, split, last, points, counts, far, b),
+        side(x, y, scratch, first, split, points, spare, counts, a, far),
+        side(x, y, scratch, split, last, points, spare, counts, far, b),
     )
     return 1 + m + n
 
 
 @gb.kernel
-def parallel(x: Numbers, y: Numbers, points: Places, scratch: Places, counts: Places, west: int, east: int) -> int:
+def parallel(
+    x: Numbers, y: Numbers, points: Places, scratch: Places, spare: Places, counts: Places, west: int, east: int
+) -> int:
     """Points of the hull; `west` and `east` are the outermost points."""
     for i in gb.prange(len(points)):
         points[i] = i
-    above = filtered(x, y, points, 0, len(points), scratch, 0, west, east, counts)
-    upper = side(x, y, scratch, 0, above, points, counts, west, east)
+    above = filtered(x, y, points, 0, len(points), scratch, 0, west, east, spare, counts)
+    upper = side(x, y, scratch, 0, above, points, spare, counts, west, east)
     for i in gb.prange(len(points)):
         points[i] = i
-    below = filtered(x, y, points, 0, len(points), scratch, 0, east, west, counts)
-    return 2 + upper + side(x, y, scratch, 0, below, points, counts, east, west)
+    below = filtered(x, y, points, 0, len(points), scratch, 0, east, west, spare, counts)
+    return 2 + upper + side(x, y, scratch, 0, below, points, spare, counts, east, west)
 
 
 @gb.kernel
@@ -109,22 +132,24 @@ def serial_side(x: Numbers, y: Numbers, points: Places, first: int, end: int, sc
         if found > best or (found == best and points[i] < far):
             best = found
             far = points[i]
-    left = kept(x, y, points, first, end, scratch, first, a, far, True)
-    right = kept(x, y, points, first, end, scratch, first + left, far, b, True)
+    left = kept(x, y, points, first, end, scratch, first, a, far)
+    right = kept(x, y, points, first, end, scratch, first + left, far, b)
     split, last = first + left, first + left + right
     m = serial_side(x, y, scratch, first, split, points, a, far)
     return 1 + m + serial_side(x, y, scratch, split, last, points, far, b)
 
 
 @gb.kernel
-def serial(x: Numbers, y: Numbers, points: Places, scratch: Places, counts: Places, west: int, east: int) -> int:
+def serial(
+    x: Numbers, y: Numbers, points: Places, scratch: Places, spare: Places, counts: Places, west: int, east: int
+) -> int:
     for i in range(len(points)):
         points[i] = i
-    above = kept(x, y, points, 0, len(points), scratch, 0, west, east, True)
+    above = kept(x, y, points, 0, len(points), scratch, 0, west, east)
     upper = serial_side(x, y, scratch, 0, above, points, west, east)
     for i in range(len(points)):
         points[i] = i
-    below = kept(x, y, points, 0, len(points), scratch, 0, east, west, True)
+    below = kept(x, y, points, 0, len(points), scratch, 0, east, west)
     return 2 + upper + serial_side(x, y, scratch, 0, below, points, east, west)
 
 
@@ -133,9 +158,9 @@ def prepare(size: int) -> Inputs:
     random = numpy.random.default_rng(5)
     angle, radius = random.random(size) * 2 * numpy.pi, numpy.sqrt(random.random(size))
     x, y = radius * numpy.cos(angle), radius * numpy.sin(angle)
-    points = numpy.zeros((2, size), dtype=numpy.int32)
+    points, scratch, spare = numpy.zeros((3, size), dtype=numpy.int32)
     counts = numpy.zeros(2 * size // BLOCK + 4, dtype=numpy.int32)
-    return x, y, points[0], points[1], counts, int(x.argmin()), int(x.argmax())
+    return x, y, points, scratch, spare, counts, int(x.argmin()), int(x.argmax())
 
 
 def check(inputs: Inputs, found: Any) -> None:

@@ -14,6 +14,9 @@ What a host function raises comes out of the call unchanged, with a note that na
 is a `TypeError` or a `ValueError`, as in Python.
 """
 
+import itertools
+from collections.abc import Iterator
+
 from greenbeat.native.records import record
 
 
@@ -83,8 +86,22 @@ class LinkError(GreenbeatError):
         return f'import "{self.module}" "{self.name}": expected {self.expected}, found {self.found}'
 
 
+# A frame is shown so often in a row; then it is told how often it follows.
+_SHOWN = 3
+
+
+def frame_lines(backtrace: tuple[Frame, ...], before: str = "") -> Iterator[str]:
+    """A line for each frame, with a word before it; of what a deep recursion repeats, a few and how many more."""
+    for line, same in itertools.groupby(map(str, backtrace)):
+        count = len(list(same))
+        yield from [before + line] * min(count, _SHOWN)
+        if count > _SHOWN:
+            more = count - _SHOWN
+            yield f"[the frame before, {more} more time{'s' * (more > 1)}]"
+
+
 def _with_frames(message: str, backtrace: tuple[Frame, ...]) -> str:
-    return "\n  ".join([message, *(f"in {frame}" for frame in backtrace)])
+    return "\n  ".join([message, *frame_lines(backtrace, "in ")])
 
 
 class Trap(GreenbeatError):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from greenbeat.api import bridge
 from greenbeat.api.checks import described, shown, whole
 from greenbeat.api.values import mismatch, short
-from greenbeat.errors import Cancelled, Exhausted, Frame, GreenbeatError, Trap, UncaughtException
+from greenbeat.errors import Cancelled, Exhausted, Frame, GreenbeatError, Trap, UncaughtException, frame_lines
 from greenbeat.runtime import hooks, layout, traps
 from greenbeat.wasm.description import Description, function_type_at
 from greenbeat.wasm.printable import printable
@@ -161,7 +161,7 @@ def note(exception: BaseException, task: int) -> None:
     """An exception of a host function goes through a guest: say which."""
     frames = backtrace(task)
     if frames:
-        exception.add_note("\n  ".join(["WebAssembly frames:", *map(str, frames)]))
+        exception.add_note("\n  ".join(["WebAssembly frames:", *frame_lines(frames)]))
 
 
 def name(address: int) -> str:
