@@ -54,13 +54,18 @@ def body_symbol(kernel: KernelFunction) -> str:
     return f"{kernel.symbol}.body"
 
 
+def kind_and_name(head: str) -> tuple[str, str]:
+    """Of a parameter as LLVM has it, which may have attributes between them."""
+    return head.split(" ", 1)[0], head.rsplit(" ", 1)[1]
+
+
 def loads(heads: list[str], sizes: str) -> Iterator[str]:
     """Instructions that load what is unchanged: parameters as LLVM has them, a word each.
 
     `sizes` is the metadata node of the range of what is not negative.
     """
     for place, head in enumerate(heads):
-        kind, name = head.split(" ", 1)[0], head.rsplit(" ", 1)[1]
+        kind, name = kind_and_name(head)
         yield f"  {name}.at = getelementptr i64, ptr {UNCHANGED}, i64 {place}"
         if kind == t.BOOL.ir:
             yield f"  {name}.byte = load i8, ptr {name}.at, align 8"
@@ -88,14 +93,15 @@ def wrapper(kernel: KernelFunction, all_heads: list[list[str]], unchanged: froze
         f"  {UNCHANGED} = alloca [{len(kept)} x i64], align 8",
     ]
     for place, head in enumerate(kept):
-        word, name = head.split(" ", 1)[0], head.rsplit(" ", 1)[1]
+        word, name = kind_and_name(head)
+        value = name
         lines.append(f"  {name}.at = getelementptr i64, ptr {UNCHANGED}, i64 {place}")
         if word == t.BOOL.ir:
             lines.append(f"  {name}.wide = zext i1 {name} to i64")
-            word, name = "i64", f"{name}.wide"
-        lines.append(f"  store {word} {name}, ptr {name.removesuffix('.wide')}.at, align 8")
+            word, value = "i64", f"{name}.wide"
+        lines.append(f"  store {word} {value}, ptr {name}.at, align 8")
     arguments = ["ptr %fiber", "ptr %fork_top", f"ptr {UNCHANGED}"]
-    arguments += [f"{head.split(' ', 1)[0]} {head.rsplit(' ', 1)[1]}" for head in passed]
+    arguments += [" ".join(kind_and_name(head)) for head in passed]
     target = "" if kind == "void" else "%r = "
     lines.append(f'  {target}call {CONVENTION} {kind} @"{body_symbol(kernel)}"({", ".join(arguments)})')
     lines.append("  ret void" if kind == "void" else f"  ret {kind} %r")
