@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -39,12 +39,24 @@ class Work(Protocol):
         """The result of a fiber that has ended; raises what ended it."""
 
 
+_Maker = Callable[[Any, tuple[Any, ...]], Work]
+# What makes work of objects of a type, as far as such were spawned.
+_makers: dict[type, _Maker] = {}
+
+
 def work_of(function: Any, arguments: tuple[Any, ...]) -> Work:
     """The work of calling something.
 
     Raises:
         TypeError: it is nothing that runs as a task.
     """
+    maker = _makers.get(type(function))
+    if maker is None:
+        maker = _makers[type(function)] = _maker_for(function)
+    return maker(function, arguments)
+
+
+def _maker_for(function: Any) -> _Maker:
     # Here, since tasks of guests do without kernels, and the other way round.
     from greenbeat.api.call import Call
     from greenbeat.api.function import Function
@@ -52,16 +64,16 @@ def work_of(function: Any, arguments: tuple[Any, ...]) -> Work:
     if isinstance(function, Function):
         from greenbeat.api.guests import GuestWork
 
-        return GuestWork(function, arguments)
+        return GuestWork
     if isinstance(function, Call):
         from greenbeat.api.guests import CallWork
 
-        return CallWork(function, arguments)
+        return CallWork
     from greenbeat.kernels.objects import Kernel
     from greenbeat.kernels.work import KernelWork
 
     if isinstance(function, Kernel):
-        return KernelWork(function, arguments)
+        return KernelWork
     raise TypeError(
         f"spawn takes a kernel, a guest's function or a resumable call, not {described(function)}: "
         "an ordinary Python function becomes a kernel by @greenbeat.kernel"

@@ -27,6 +27,7 @@ from greenbeat.native import (
     export,
     i64,
     native,
+    offsetof,
     ptr,
     sizeof,
     stack,
@@ -45,7 +46,7 @@ from greenbeat.tasks.threads import this_worker
 
 @struct
 class Lent:
-    """What a task was given that must be given back with the GIL."""
+    """What a task was given that must be given back with the GIL; there are no more views than it has arguments."""
 
     next: ptr["Lent"]
     arguments: ptr[Object]
@@ -92,7 +93,8 @@ def new_kernel_task(kernel: ptr[KernelObject], given: ptr[Object]) -> ptr[Fiber]
     arguments = bound_arguments(kernel, given)
     if arguments is None:
         return nothing
-    lent = cast(ptr[Lent], calloc(1, sizeof(Lent)))
+    most = kernel.count if kernel.count < MOST_ARRAYS else u32(MOST_ARRAYS)
+    lent = cast(ptr[Lent], calloc(1, offsetof(Lent, "views") + u64(most) * sizeof(View)))
     worker = this_worker()
     fiber = nothing
     if worker is not None and lent is not None:

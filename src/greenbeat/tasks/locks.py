@@ -9,6 +9,7 @@ from greenbeat.native import (
     atomic_store,
     atomic_update,
     cast,
+    compare_exchange,
     extern,
     i32,
     i64,
@@ -39,6 +40,12 @@ def sched_yield() -> i32:
     """Let other threads run."""
 
 
+@inline
+def pause() -> None:
+    """Tell the processor that this is a loop that waits."""
+    inline_assembly(PAUSE, "~{memory}", None)
+
+
 @native(cold=True)
 def wait_for_lock(lock: ptr[u32]) -> None:
     """Take a lock that somebody has."""
@@ -48,7 +55,7 @@ def wait_for_lock(lock: ptr[u32]) -> None:
             return
         tries += 1
         if tries < TRIES:
-            inline_assembly(PAUSE, "~{memory}", None)
+            pause()
         else:
             sched_yield()
 
@@ -79,6 +86,30 @@ def sleep_while(word: ptr[u32], value: u32, nanoseconds: u64) -> None:
             syscall(FUTEX, cast(u64, word), u64(WAIT_PRIVATE), u64(value), u64(0), u64(0), u64(0))
     elif atomic_load(word, "acquire") == value:
         usleep(DOZE)
+
+
+# A signal that somebody waits for: given, and that the waiting thread sleeps.
+GIVEN, SLEPT_ON = 1, 2
+
+
+@inline
+def is_given(signal: ptr[u32]) -> bool:
+    """Whether a signal was given."""
+    return atomic_load(signal, "acquire") == GIVEN
+
+
+@native
+def give_signal(signal: ptr[u32]) -> None:
+    """Give a signal, which may be gone as soon as it is: waking by an address that nobody sleeps on does no harm."""
+    if atomic_update("xchg", signal, u32(GIVEN), "acq_rel") == SLEPT_ON:
+        wake_sleepers(signal)
+
+
+@native
+def sleep_until_given(signal: ptr[u32], nanoseconds: u64) -> None:
+    """Sleep until a signal is given, at most so long (0: for ever); may return early."""
+    compare_exchange(signal, u32(0), u32(SLEPT_ON), "acq_rel")
+    sleep_while(signal, SLEPT_ON, nanoseconds)
 
 
 @native

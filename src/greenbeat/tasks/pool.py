@@ -265,16 +265,20 @@ def find_local(worker: ptr[Worker]) -> ptr[Fiber]:
 
 
 @native
-def anything_ready() -> bool:
-    """Whether there is something to run for a worker that has nothing, and no seat."""
-    if atomic_load(addressof(pool.count), "acquire") != 0:
-        return True
-    if not seat_is_free():
-        return False
+def anything_to_steal() -> bool:
+    """Whether a worker has fibers for others."""
     for i in range(atomic_load(addressof(pool.worker_count), "acquire")):
         if deque.has_fibers(pool.workers[i]):
             return True
     return False
+
+
+@native
+def anything_ready() -> bool:
+    """Whether there is something to run for a worker that has nothing, and no seat."""
+    if atomic_load(addressof(pool.count), "acquire") != 0:
+        return True
+    return seat_is_free() and anything_to_steal()
 
 
 @native

@@ -25,7 +25,7 @@ from greenbeat.native import (
 )
 from greenbeat.runtime.layout import Task
 from greenbeat.runtime.pacemaker import EVERYWHERE, begin_running, end_running, raise_pulse
-from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, syscall
+from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, now, syscall
 from greenbeat.runtime.tasks import Thread
 from greenbeat.tasks.layout import (
     BY_CANCEL,
@@ -44,6 +44,7 @@ from greenbeat.tasks.pool import (
     AWAKE,
     TO_SEARCH,
     anything_ready,
+    anything_to_steal,
     fall_asleep,
     find_local,
     may_steal,
@@ -52,12 +53,13 @@ from greenbeat.tasks.pool import (
     sit_down,
     stand_up,
     steal_from_others,
+    stop_searching,
     take_from_sleepers,
 )
 from greenbeat.tasks.stacks import release_fiber
 from greenbeat.tasks.switch import switch
 from greenbeat.tasks.tracing import REST, RISE, RUN, STOP, no_fiber, trace
-from greenbeat.tasks.virtual import dawdle
+from greenbeat.tasks.virtual import dawdle, virtual
 from greenbeat.tasks.waiting import dequeue, interrupt, wake
 
 
@@ -200,9 +202,41 @@ def find(worker: ptr[Worker]) -> ptr[Fiber]:
 WOKEN, SEARCHING, INTERRUPTED = 0, 1, 2
 
 
+# How long a worker that has nothing to do looks around before it sleeps, in nanoseconds. To sleep and to be woken takes
+# the system as long, and whoever makes something ready meanwhile need not wake anybody.
+LINGER = 30_000
+
+
+@native
+def is_wanted(root: ptr[Fiber]) -> bool:
+    """Whether there is something to run for a worker that has a seat, or its root has ended."""
+    if root is not None and has_ended(root):
+        return True
+    if atomic_load(addressof(pool.count), "acquire") != 0:
+        return True
+    return may_steal() and anything_to_steal()
+
+
+@native
+def linger(root: ptr[Fiber]) -> bool:
+    """Look around for a while, one worker at a time; whether it is wanted, and counts as one that searches."""
+    if virtual.on != 0 or pool.seats < 2:
+        return False
+    if compare_exchange(addressof(pool.searching), u32(0), u32(1), "acq_rel") != 0:
+        return False
+    end = now() + LINGER
+    while not is_wanted(root):
+        if atomic_load(addressof(pool.stopping), "relaxed") != 0 or now() >= end:
+            stop_searching()
+            return False
+    return True
+
+
 @native
 def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
     """Sleep until there may be something to run, or the root has ended, or a signal has arrived."""
+    if linger(root):
+        return SEARCHING
     thread = cast(ptr[Thread], worker.thread)
     result = u32(WOKEN)
     end_running(thread)

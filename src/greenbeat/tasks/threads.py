@@ -54,7 +54,7 @@ from greenbeat.tasks.layout import (
     Waiter,
     Worker,
 )
-from greenbeat.tasks.locks import lock, sched_yield, sleep_while, unlock, wake_sleepers
+from greenbeat.tasks.locks import is_given, lock, sched_yield, sleep_until_given, unlock, wake_sleepers
 from greenbeat.tasks.pool import (
     AWAKE,
     anything_ready,
@@ -350,6 +350,8 @@ def task_ended(fiber: ptr[Fiber]) -> bool:
 SLEPT, ALARMED, DISTURBED = 0, 1, 2
 # How often a host function of a task looks whether it is to end while it sleeps, in nanoseconds.
 PATIENCE = 50_000_000
+# How long a thread looks before it sleeps, in nanoseconds: to sleep and to be woken takes the system longer.
+WATCHED = 10_000
 
 
 @native
@@ -358,6 +360,15 @@ def is_to_end(fiber: ptr[Fiber]) -> bool:
     return (
         atomic_load(addressof(fiber.cancelled), "relaxed") != 0 or atomic_load(addressof(pool.stopping), "relaxed") != 0
     )
+
+
+@native
+def watch(signal: ptr[u32]) -> None:
+    """Wait without sleeping for as long as a short task takes on another processor, if there is one."""
+    if pool.seats > 1:
+        end = now() + WATCHED
+        while not is_given(signal) and now() < end:
+            continue
 
 
 @native
@@ -376,7 +387,8 @@ def sleep_on(signal: ptr[u32], deadline: u64, may_end: bool) -> u32:
         if anything_ready():
             wake_one()
     state = PyEval_SaveThread()
-    while how == SLEPT and atomic_load(signal, "acquire") == 0:
+    watch(signal)
+    while how == SLEPT and not is_given(signal):
         left: u64 = 0
         if deadline != 0:
             time = now()
@@ -388,8 +400,8 @@ def sleep_on(signal: ptr[u32], deadline: u64, may_end: bool) -> u32:
                 how = DISTURBED
                 break
             left = left if left != 0 and left < PATIENCE else u64(PATIENCE)
-        sleep_while(signal, 0, left)
-        if hosting is None and atomic_load(signal, "acquire") == 0 and (deadline == 0 or now() < deadline):
+        sleep_until_given(signal, left)
+        if hosting is None and not is_given(signal) and (deadline == 0 or now() < deadline):
             PyEval_RestoreThread(state)
             if PyErr_CheckSignals() != 0:
                 how = ALARMED
@@ -405,11 +417,11 @@ def sleep_thread(wait: ptr[Wait]) -> bool:
     """Sleep until a wait is over, by its deadline at the latest; False with an exception set, which ended it."""
     how = sleep_on(addressof(wait.signal), wait.deadline, True)
     assert dawdle()
-    if atomic_load(addressof(wait.signal), "acquire") == 0:
+    if not is_given(addressof(wait.signal)):
         reason = u32(BY_TIME) if how == SLEPT else u32(BY_CANCEL)
         if fire(wait, reason) == IDLE:
             # Somebody else has ended it, and tells so at once.
-            while atomic_load(addressof(wait.signal), "acquire") == 0:
+            while not is_given(addressof(wait.signal)):
                 sched_yield()
     return how != ALARMED
 

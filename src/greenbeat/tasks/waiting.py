@@ -24,7 +24,7 @@ from greenbeat.native import (
     u64,
 )
 from greenbeat.tasks.layout import FIRED, IDLE, PARKED, PREPARING, WAITING, Fiber, Queue, Wait, Waiter, Worker
-from greenbeat.tasks.locks import lock, sched_yield, unlock, wake_sleepers
+from greenbeat.tasks.locks import give_signal, lock, sched_yield, unlock
 from greenbeat.tasks.pool import make_ready, publish
 from greenbeat.tasks.switch import switch
 from greenbeat.tasks.tracing import WAKE, no_fiber, trace
@@ -73,11 +73,8 @@ def deliver_elsewhere(wait: ptr[Wait]) -> None:
     """Wake a thread or an event loop."""
     bridge = wait.bridge
     if bridge is None:
-        # The wait is on the thread's stack, and may be gone as soon as the signal is set: waking by an address that
-        # nobody sleeps on does no harm.
-        signal = addressof(wait.signal)
-        atomic_store(signal, u32(1), "release")
-        wake_sleepers(signal)
+        # The wait is on the thread's stack.
+        give_signal(addressof(wait.signal))
         return
     # All of it under the lock: the owner, who takes waits out under it, may free the bridge after the last one.
     lock(addressof(bridge.guard))
@@ -88,8 +85,7 @@ def deliver_elsewhere(wait: ptr[Wait]) -> None:
     if first and bridge.file >= 0:
         write(bridge.file, "!", 1)
     elif first:
-        atomic_store(addressof(bridge.signal), u32(1), "release")
-        wake_sleepers(addressof(bridge.signal))
+        give_signal(addressof(bridge.signal))
     unlock(addressof(bridge.guard))
 
 
