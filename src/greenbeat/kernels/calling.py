@@ -4,7 +4,8 @@
                                    ▲                                                      │
                                    └── unpack, or the failure's exception ◀───────────────┘
 
-What is off the path is done by hooks, Python functions that `objects.py` registers.
+What is off the path is done by hooks, Python functions that `objects.py` registers. They return the exceptions that
+are raised here: so tracebacks end at the user's call, without a frame of ours.
 """
 
 from greenbeat.kernels.hooks import ARGUMENT, BIND, COMPILE, FAILURE
@@ -38,7 +39,7 @@ from greenbeat.native import (
     unlikely,
     void,
 )
-from greenbeat.runtime.hooks import none_object, or_none, put_exception, take_exception
+from greenbeat.runtime.hooks import none_object, or_none, take_exception
 from greenbeat.runtime.pythonapi import (
     HAVE_GC,
     HAVE_VECTORCALL,
@@ -55,6 +56,7 @@ from greenbeat.runtime.pythonapi import (
     Py_DecRef,
     Py_IncRef,
     PyErr_NoMemory,
+    PyErr_SetObject,
     PyObject_CallFunction,
     PyObject_ClearWeakRefs,
     PyObject_GC_UnTrack,
@@ -97,19 +99,30 @@ def set_truths(false: ptr[Object], true: ptr[Object]) -> None:
 # ---------------------------------------------------------------- off the path
 
 
+@native
+def raise_told(exception: ptr[Object]) -> None:
+    """Raise what a hook returned, if it did not raise itself; Python notes what the caller was handling."""
+    if exception is not None:
+        PyErr_SetObject(exception.type, exception)
+        Py_DecRef(exception)
+
+
 @native(cold=True)
 def compiled_now(self: ptr[KernelObject]) -> bool:
     """Compile a kernel; False with an exception set."""
-    done = PyObject_CallFunction(kernel_hooks[COMPILE], "O", self)
-    drop(done)
-    return done is not None
+    problem = PyObject_CallFunction(kernel_hooks[COMPILE], "O", self)
+    if problem == none_object[0]:
+        drop(problem)
+        return True
+    raise_told(problem)
+    return False
 
 
 @native(cold=True)
 def bad_argument(self: ptr[KernelObject], position: u32, value: ptr[Object]) -> None:
     """Raise what is wrong with an argument."""
     cause = take_exception()
-    drop(PyObject_CallFunction(kernel_hooks[ARGUMENT], "OiOO", self, i32(position), value, or_none(cause)))
+    raise_told(PyObject_CallFunction(kernel_hooks[ARGUMENT], "OiOO", self, i32(position), value, or_none(cause)))
     drop(cause)
 
 
@@ -120,9 +133,18 @@ def raise_failure(fiber: ptr[Fiber], status: u32) -> None:
         return
     words = fiber.words
     form = "iKKK"
-    made = PyObject_CallFunction(kernel_hooks[FAILURE], form, i32(status), cast(u64, fiber.failure), words[0], words[1])
-    if made is not None:
-        put_exception(made)
+    site = cast(u64, fiber.failure)
+    raise_told(PyObject_CallFunction(kernel_hooks[FAILURE], form, i32(status), site, words[0], words[1]))
+
+
+@native(cold=True)
+def bind(self: ptr[KernelObject], given: ptr[Object], keywords: ptr[Object]) -> ptr[Object]:
+    """A tuple of all arguments, owned by the caller; null with an exception set."""
+    bound = PyObject_CallFunction(kernel_hooks[BIND], "OOO", self, given, or_none(keywords))
+    if bound is None or bound.type == given.type:
+        return bound
+    raise_told(bound)
+    return cast(ptr[Object], 0)
 
 
 @native
@@ -131,7 +153,7 @@ def bound_arguments(self: ptr[KernelObject], given: ptr[Object]) -> ptr[Object]:
     if PyTuple_Size(given) == i64(self.count):
         Py_IncRef(given)
         return given
-    return PyObject_CallFunction(kernel_hooks[BIND], "OOO", self, given, none_object[0])
+    return bind(self, given, cast(ptr[Object], 0))
 
 
 @native(cold=True)
@@ -144,7 +166,7 @@ def call_bound(self: ptr[KernelObject], arguments: ptr[ptr[Object]], count: u64,
     for position in range(total):
         Py_IncRef(arguments[position])
         PyTuple_SetItem(given, position, arguments[position])
-    bound = PyObject_CallFunction(kernel_hooks[BIND], "OOO", self, given, or_none(keywords))
+    bound = bind(self, given, keywords)
     Py_DecRef(given)
     if bound is None:
         return bound

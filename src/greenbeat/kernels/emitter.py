@@ -119,9 +119,21 @@ class KernelEmitter(KernelStatements):
         yield "  %short = icmp ult ptr %bottom, %floor"
         yield "  br i1 %short, label %overflow, label %begin, !prof !1"
         yield "overflow:"
+        yield f"  %failure.place = getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'failure')}"
+        yield f"  store ptr {self.overflow_site(self.head())}, ptr %failure.place, align 8"
         name = self.support(support.overflow)
         yield f"  call preserve_mostcc void {name}(ptr {FIBER}, ptr {FORK_TOP}){self.location}"
         yield "  br label %begin"
+
+    def head(self) -> ast.AST:
+        """The first line of the function, or of the loop, as a place."""
+        line, column = self.tree.lineno, self.tree.col_offset
+        end = len(self.kernel.text_at(line).encode())
+        return ast.Pass(lineno=line, col_offset=column, end_lineno=line, end_col_offset=end)
+
+    def overflow_site(self, node: ast.AST) -> str:
+        """What a fiber is to fail of if it has no room left for what begins here."""
+        return self.site("RecursionError", [f"maximum recursion depth exceeded in {self.kernel.code.co_name}"], node)
 
     # ---------------------------------------------------------------- calls
 
@@ -254,6 +266,8 @@ class KernelEmitter(KernelStatements):
         serve, onward = self.label("serve"), self.label("onward")
         self.branch(Value(short.ir, t.BOOL, -1), serve, onward)
         self.start(serve)
+        at = self.temporary(f"getelementptr i8, ptr {FIBER}, i64 {offsetof(Fiber, 'failure')}", pointer)
+        self.line(f"store ptr {self.overflow_site(self.node)}, ptr {at.ir}, align 8")
         self.line(f"call preserve_mostcc void {self.unit.reference(support.fork)}(ptr {FIBER}, ptr {top})")
         self.jump(onward)
         self.start(onward)

@@ -1,7 +1,8 @@
 """What a kernel failed of, as Python's exception with a traceback that shows the kernel's own line.
 
-A site (see `values.py`) says which exception it is and where. The traceback is a real one: a statement that raises is
-compiled with the file, the name and the position of the kernel's source, and run.
+A site (see `values.py`) says which exception it is and where; a kernel that asks for more stack leaves one too, in case
+there is none. The traceback is a real one: a statement that raises is compiled with the file, the name and the position
+of the kernel's source, and run.
 """
 
 import _ast
@@ -14,11 +15,10 @@ from typing import Any
 
 from greenbeat import errors
 
-# By the status of a fiber (see `tasks/layout.py`) that did not fail at a site.
-FAILED = 1
+# Statuses of fibers (see `tasks/layout.py`) that have a site, and those that have none.
+FAILED, OVERFLOWED = 1, 3
 OTHERS: dict[int, tuple[type[Exception], str]] = {
     2: (errors.Cancelled, "the task was cancelled"),
-    3: (RecursionError, "maximum recursion depth exceeded in a kernel"),
     4: (MemoryError, "no memory for a task"),
     5: (ValueError, "this task was joined before, or was spawned by another task"),
 }
@@ -26,7 +26,7 @@ OTHERS: dict[int, tuple[type[Exception], str]] = {
 
 def failure(status: int, site: int, *words: int) -> BaseException:
     """The exception that a fiber's end means."""
-    if status != FAILED:
+    if status not in (FAILED, OVERFLOWED):
         kind, text = OTHERS[status]
         return kind(text)
     kind, pieces, file, name, position = json.loads(ctypes.string_at(site))

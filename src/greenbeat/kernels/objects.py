@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from greenbeat.engine import engine
+from greenbeat.errors import KernelError
 from greenbeat.kernels import hooks
 from greenbeat.kernels.failures import failure
 from greenbeat.kernels.source import KernelFunction, python_function
@@ -47,7 +48,10 @@ def kernel(python: Callable[..., Result]) -> "Kernel[Result]":
     """
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"a kernel is made of a function, not {type(python).__name__}")
-    function = KernelFunction(python)
+    try:
+        function = KernelFunction(python)
+    except KernelError as error:
+        raise error.with_traceback(None) from None
     words = max(2, sum(word_count(kind) for _, kind in function.parameters), word_count(function.result))
     made = new_kernel(len(function.parameters), words)
     made._function, made._key = function, None
@@ -89,7 +93,10 @@ class _Methods(Generic[Result]):
         Raises:
             KernelError: it, or a kernel that it calls, cannot be compiled.
         """
-        compile_now(self, again=True)
+        try:
+            compile_now(self, again=True)
+        except KernelError as error:
+            raise error.with_traceback(None) from None
 
     def __repr__(self) -> str:
         return f"<greenbeat.Kernel {self.__name__}{self._function.described}>"
@@ -159,20 +166,31 @@ def _ready_for_forks() -> None:
 # ---------------------------------------------------------------- hooks
 
 
-def argument(made: Any, position: int, value: object, cause: BaseException | None) -> None:
-    """An argument does not fit."""
+def called_first(made: Any) -> KernelError | None:
+    """Compile a kernel that is called; what is wrong with it, if anything is."""
+    try:
+        compile_now(made)
+    except KernelError as error:
+        error.__cause__ = error.__context__ = None
+        error.__suppress_context__ = False
+        return error.with_traceback(None)
+    return None
+
+
+def argument(made: Any, position: int, value: object, cause: BaseException | None) -> BaseException:
+    """What is wrong with an argument that does not fit."""
     function: KernelFunction = made._function
-    name, kind = function.parameters[position]
-    what = f"argument {name!r} of {function.python.__name__}{function.described}"
+    kind = function.parameters[position][1]
+    what = function.argument_told(position)
     if cause is not None and not isinstance(cause, TypeError | OverflowError | BufferError | ValueError):
-        raise cause
+        return cause
     if isinstance(kind, ArrayType):
-        raise TypeError(f"{what} must be {_wanted(kind)}, {_array_problem(kind, value)}") from cause
+        return TypeError(f"{what} must be {_wanted(kind)}, {_array_problem(kind, value)}")
     if isinstance(cause, OverflowError) or (isinstance(kind, IntegerType) and isinstance(value, int)):
-        raise OverflowError(f"{what}: {_short(value)} does not fit {kind.name}") from None
+        return OverflowError(f"{what}: {_short(value)} does not fit {kind.name}")
     if isinstance(kind, ChannelType):
-        raise TypeError(f"{what} must be {_wanted(kind)}, not {cause}") from None
-    raise TypeError(f"{what} must be {_wanted(kind)}, not {_described(value)}") from None
+        return TypeError(f"{what} must be {_wanted(kind)}, not {cause}")
+    return TypeError(f"{what} must be {_wanted(kind)}, not {_described(value)}")
 
 
 def _wanted(kind: Type) -> str:
@@ -212,6 +230,9 @@ def _array_problem(kind: ArrayType, value: Any) -> str:
         view = memoryview(value)
     except TypeError:
         return f"not {_described(value)}"
+    except ValueError as problem:
+        # What numpy says of dates, which no buffer can hold.
+        return f"not {_described(value)}: {problem}"
     if view.ndim != kind.dimensions:
         return f"not one with {view.ndim} dimension{'s' * (view.ndim != 1)}"
     named = element_name(view)
@@ -224,7 +245,7 @@ def _array_problem(kind: ArrayType, value: Any) -> str:
     return "and the elements of this one are not aligned"
 
 
-def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Any, ...]:
+def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> "tuple[Any, ...] | TypeError":
     """A call whose arguments are not as many as the parameters, or have names."""
     import inspect
 
@@ -235,7 +256,7 @@ def bind(made: Any, given: tuple[Any, ...], names: tuple[str, ...] | None) -> tu
             *given[:count], **dict(zip(names or (), given[count:], strict=True))
         )
     except TypeError as problem:
-        raise TypeError(f"{function.python.__name__}{function.described}: {problem}") from None
+        return TypeError(f"{function.python.__name__}{function.described}: {problem}")
     bound.apply_defaults()
     return tuple(bound.arguments.values())
 
@@ -259,7 +280,7 @@ def _register() -> None:
     exported("set_truths", None, _object, _object)(False, True)
     register = exported("set_kernel_hook", None, _half, _object)
     for number, hook in (
-        (hooks.COMPILE, compile_now),
+        (hooks.COMPILE, called_first),
         (hooks.ARGUMENT, argument),
         (hooks.BIND, bind),
         (hooks.FAILURE, failure),

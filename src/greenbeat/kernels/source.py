@@ -148,6 +148,10 @@ class KernelFunction(NativeFunction):
         before = self.text_at(node.lineno).encode()[: node.col_offset]
         self.fail(message, node.lineno, len(before.decode("utf-8", "ignore")) + 1)
 
+    def argument_told(self, position: int) -> str:
+        """How a message calls an argument."""
+        return f"argument {self.parameters[position][0]!r} of {self.python.__name__}{self.described}"
+
     @property
     def described(self) -> str:
         """The signature, for people."""

@@ -132,6 +132,10 @@ def PyErr_NoMemory() -> ptr[Object]: ...
 
 
 @extern
+def PyErr_SetObject(kind: ptr[Object], value: ptr[Object]) -> None: ...
+
+
+@extern
 def PyErr_Fetch(kind: ptr[ptr[Object]], value: ptr[ptr[Object]], traceback: ptr[ptr[Object]]) -> None: ...
 
 
