@@ -3,7 +3,8 @@
 import array
 import itertools
 import math
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -63,6 +64,25 @@ def earliest(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
     return x if x[0] < y[0] or (x[0] == y[0] and x[1] <= y[1]) else y
 
 
+@gb.kernel
+def nothing(n: int) -> None:
+    pass
+
+
+@gb.kernel
+def whole(a: gb.Array[gb.f64]) -> float:
+    return a[0]
+
+
+def of_floats(count: int) -> Any:
+    """A kernel with so many parameters."""
+    heads = ", ".join(f"p{i}: float" for i in range(count))
+    return kernel(f"@gb.kernel\ndef f({heads}) -> float:\n    return p0\n")
+
+
+many, very_many = of_floats(16), of_floats(110)
+zeros = numpy.zeros
+
 # ---------------------------------------------------------------- preduce
 
 
@@ -79,11 +99,6 @@ def test_preduce_of_tuples_and_arrays() -> None:
 
 def test_preduce_of_plain_functions_is_a_loop() -> None:
     assert gb.preduce(add.python, square.python, 10, 0, 1) == 295
-
-
-def test_preduce_says_how_many_arguments_are_missing() -> None:
-    with pytest.raises(TypeError, match=r"square\(i: i64, by: i64\) -> i64 takes 2 arguments here, not 1"):
-        gb.preduce(add, square, 10, 0)
 
 
 def test_kernels_are_made_once() -> None:
@@ -137,20 +152,205 @@ def test_pmap_in_a_kernel() -> None:
     assert (out == 2 * a + numpy.float32(1.5)).all()
 
 
-def test_what_pmap_refuses() -> None:
-    out = numpy.zeros(5)
-    with pytest.raises(ValueError, match="this has a length of 4, and the results have 5"):
-        gb.pmap(affine, out, numpy.zeros(4), 1.0)
-    with pytest.raises(TypeError, match="out is an array, not float"):
-        gb.pmap(affine, 1.0, out, 1.0)
-    with pytest.raises(TypeError, match=r"affine\(x: f64, y: f64\) -> f64 takes 2 arguments here, not 1"):
-        gb.pmap(affine, out, out)
-    with pytest.raises(TypeError, match="no kernel takes a buffer of 1 dimensions in the format 'Zd'"):
-        gb.pmap(affine, out, numpy.zeros(5, dtype=complex), 1.0)
-    with pytest.raises(gb.KernelError, match="the results are Array\\[f64\\], and this is Array\\[f64, 2\\]"):
-        gb.pmap(affine, out, numpy.zeros((5, 2)), 1.0)
-    with pytest.raises(TypeError, match="cannot be written to"):
-        gb.pmap(affine, memoryview(bytes(8)).cast("d"), 1.0, 1.0)
+# Type checkers see some of these mistakes as well.
+anything: Any = gb
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            lambda: anything.pmap(affine, zeros(5), zeros(4), 1.0),
+            ValueError,
+            "argument 1 (x of affine) has length 4, and out has length 5",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros((2, 3)), 1.0, zeros((2, 4))),
+            ValueError,
+            "argument 2 (y of affine) has shape (2, 4), and out has shape (2, 3)",
+        ),
+        (lambda: anything.pmap(affine, 1.0, zeros(5), 1.0), TypeError, "out is an array, not float"),
+        (
+            lambda: anything.pmap(affine, zeros(5), zeros(5)),
+            TypeError,
+            "affine(x: f64, y: f64) -> f64 takes 2, so pmap takes 4 arguments, not 3",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(5), zeros(5, complex), 1.0),
+            TypeError,
+            "argument 1 (x of affine) holds elements of the type complex128: arrays for kernels hold",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(5), zeros(5, "M8[s]"), 1.0),
+            TypeError,
+            "argument 1 (x of affine) holds elements of the type datetime64[s]: arrays",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(1), memoryview(bytes(8)).cast("c"), 1.0),
+            TypeError,
+            "argument 1 (x of affine) holds elements in the format 'c': arrays",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(5), zeros((5, 2)), 1.0),
+            TypeError,
+            "argument 1 (x of affine) has 2 dimensions, and out has 1 dimension",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros((2, 2, 2)), 1.0, 1.0),
+            TypeError,
+            "out has 3 dimensions: pmap takes arrays of 1 or 2 dimensions",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(5, int), zeros(5), 1.0),
+            TypeError,
+            "affine returns f64, but out holds i64",
+        ),
+        (lambda: anything.pmap(nothing, zeros(5), zeros(5, int)), TypeError, "nothing returns None, but out holds f64"),
+        (
+            lambda: anything.pmap(slow_add, zeros(5), zeros(5), 1),
+            TypeError,
+            "argument 1 (x of slow_add) holds f64, but x is i64",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(5), zeros(5), "1"),
+            TypeError,
+            "argument 'y' of affine(x: f64, y: f64) -> f64 must be a float, not a str",
+        ),
+        (
+            lambda: anything.pmap(whole, zeros(5), zeros(5)),
+            TypeError,
+            "pmap passes elements of arrays, but a of whole(a: Array[f64]) -> f64 is a whole one",
+        ),
+        (
+            lambda: anything.pmap(affine, zeros(8)[::2], 1.0, 1.0),
+            TypeError,
+            "out of pmap must be a buffer of f64 with 1 dimension, and the elements of this one do not lie ",
+        ),
+        (
+            lambda: anything.pmap(affine, memoryview(bytes(8)).cast("d"), 1.0, 1.0),
+            TypeError,
+            "out of pmap must be a buffer of f64 with 1 dimension, and this one cannot be written to",
+        ),
+        (
+            lambda: anything.pmap(many, zeros(5), *[zeros(5)] * 16),
+            TypeError,
+            "pmap: a kernel takes at most 128 numbers and 16 arrays",
+        ),
+        (
+            lambda: anything.pmap(very_many, zeros(5), *[1.0] * 110),
+            TypeError,
+            "pmap: a parallel loop reads too many variables",
+        ),
+        (
+            lambda: anything.preduce(add, square, 10, 0),
+            TypeError,
+            "square(i: i64, by: i64) -> i64 takes the index and 1 more, so preduce takes 5 arguments, not 4",
+        ),
+        (
+            lambda: anything.preduce(whole, square, 10, 0, 3),
+            TypeError,
+            "the first kernel of preduce combines two results: it must take two arguments of the type that it returns, "
+            "unlike whole(a: Array[f64]) -> f64",
+        ),
+        (
+            lambda: anything.preduce(add, whole, 10, 0),
+            TypeError,
+            "the second kernel of preduce gives a term for an index: its first parameter is an int, unlike whole(",
+        ),
+        (lambda: anything.preduce(add, affine, 10, 0, 1.0), TypeError, "affine returns f64, but add combines i64"),
+        (
+            lambda: anything.preduce(add, square, 10, 0, 1.5),
+            TypeError,
+            "argument 'by' of square(i: i64, by: i64) -> i64 must be an int, not a float",
+        ),
+        (
+            lambda: anything.preduce(add, square, 10, 0.5, 1),
+            TypeError,
+            "the neutral result of preduce must be an int, not a float",
+        ),
+        (
+            lambda: anything.preduce(add, square, 1 << 64, 0, 1),
+            OverflowError,
+            "the count of preduce: 18446744073709551616 does not fit i64",
+        ),
+        (
+            lambda: anything.pscan(add, zeros(5, int), zeros(4, int), 0),
+            ValueError,
+            "what is scanned has length 4, and out has length 5",
+        ),
+        (
+            lambda: anything.pscan(earliest, zeros(5, int), zeros(5, int), 0),
+            TypeError,
+            "the first kernel of pscan combines two numbers: it must take two arguments of the type that it returns, "
+            "unlike earliest(",
+        ),
+        (
+            lambda: anything.pscan(add, zeros(5, int), zeros(5), 0),
+            TypeError,
+            "what is scanned holds f64, but add combines i64",
+        ),
+        (
+            lambda: anything.pscan(larger, zeros(5, int), zeros(5), 0),
+            TypeError,
+            "larger returns f64, but out holds i64",
+        ),
+        (
+            lambda: anything.pscan(add, zeros((5, 1), int), zeros(5, int), 0),
+            TypeError,
+            "out has 2 dimensions: pscan takes arrays of 1 dimension",
+        ),
+        (
+            lambda: anything.pscan(add, zeros(5, int), zeros(5, int), None),
+            TypeError,
+            "the neutral result of pscan must be an int, not None",
+        ),
+        (lambda: anything.psort(zeros(5), zeros(4)), ValueError, "the scratch is shorter than the array"),
+        (lambda: anything.psort([3, 2]), TypeError, "what is sorted is an array, not list"),
+        (
+            lambda: anything.psort(zeros((2, 2))),
+            TypeError,
+            "what is sorted has 2 dimensions: psort takes arrays of 1 dimension",
+        ),
+        (
+            lambda: anything.psort(numpy.array(["a"])),
+            TypeError,
+            "what is sorted holds elements of the type <U1: arrays for kernels hold integers of 8 to 64 bits",
+        ),
+        (lambda: anything.psort(zeros(5), zeros(5, int)), TypeError, "argument 'scratch' of psort("),
+    ],
+)
+def test_what_is_refused_from_python(call: Callable[[], None], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+    assert "<greenbeat" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("call", "place", "message"),
+    [
+        (
+            "gb.pmap(affine, out, a)",
+            "gb.pmap(affine, out, a)",
+            "affine(x: f64, y: f64) -> f64 takes 2, so pmap takes 4 arguments, not 3",
+        ),
+        ("gb.pmap(affine, b, a, 1)", "b, a", "affine returns f64, but out holds i64"),
+        ("gb.pmap(add, b, a, 1)", "a, 1", "x of add is i64, but this array holds f64"),
+        ("gb.pscan(add, out, a, 0)", "a, 0", "add combines i64, but this array holds f64"),
+        ("gb.pscan(larger, b, a, 0)", "b, a", "larger returns f64, but out holds i64"),
+        ("gb.pscan(earliest, b, b, (0, 0))", "earliest", "the first kernel of pscan combines two numbers"),
+        ("gb.preduce(whole, square, 3, 0)", "whole", "the first kernel of preduce combines two results"),
+        ("gb.preduce(add, square, 3, 0)", "square", "square(i: i64, by: i64) -> i64 takes the index and 1 more"),
+        ("gb.preduce(add, affine, 3, 0, 1)", "affine", "affine returns f64, but add combines i64"),
+    ],
+)
+def test_what_is_refused_in_kernels(call: str, place: str, message: str) -> None:
+    text = f"@gb.kernel\ndef f(out: gb.Array[gb.f64], a: gb.Array[gb.f64], b: gb.Array[gb.i64]) -> None:\n    {call}\n"
+    names = {each.__name__: each for each in (affine, add, larger, earliest, whole, square)}
+    with pytest.raises(gb.KernelError) as raised:
+        kernel(text, **names).compile()
+    assert raised.value.message.startswith(message)
+    assert (raised.value.line, raised.value.column) == (3, 5 + call.index(place))
 
 
 # ---------------------------------------------------------------- pscan
@@ -199,12 +399,13 @@ def test_pscan_in_a_kernel() -> None:
     assert f(numpy.zeros(4000, dtype="i8"), a) == a.sum()
 
 
-def test_what_pscan_refuses() -> None:
-    text = "@gb.kernel\ndef f(a: gb.Array[gb.i64]) -> None:\n    gb.pscan(combine, a, a, (0, 0))\n"
-    with pytest.raises(gb.KernelError, match="earliest.* does not combine two numbers to one"):
-        kernel(text, combine=earliest).compile()
+def test_arrays_in_kernels_have_the_same_length() -> None:
+    f = kernel(
+        "@gb.kernel\ndef f(out: gb.Array[gb.i64], a: gb.Array[gb.i64]) -> None:\n    gb.pscan(add, out, a, 0)\n",
+        add=add,
+    )
     with pytest.raises(ValueError, match="this has a length of 4, and the results have 5"):
-        gb.pscan(add, numpy.zeros(5, dtype="i8"), numpy.zeros(4, dtype="i8"), 0)
+        f(zeros(5, int), zeros(4, int))
 
 
 # ---------------------------------------------------------------- psort
@@ -249,13 +450,7 @@ def test_psort_in_a_kernel_and_of_other_buffers() -> None:
     assert numbers.tolist() == [-1, 2, 3]
 
 
-def test_what_psort_refuses() -> None:
-    with pytest.raises(ValueError, match="the scratch is shorter than the array"):
-        gb.psort(numpy.zeros(5), numpy.zeros(4))
-    with pytest.raises(TypeError, match="what is sorted is an array, not list"):
-        gb.psort([3, 2])
-    with pytest.raises(TypeError, match="with 1 dimension, not one with 2"):
-        gb.psort(numpy.zeros((2, 2)))
+def test_psort_in_a_kernel_takes_scratch() -> None:
     with pytest.raises(gb.KernelError, match="in a kernel, psort takes an array and another one like it, as scratch"):
         kernel("@gb.kernel\ndef f(a: gb.Array[gb.i32]) -> None:\n    gb.psort(a)\n").compile()
 

@@ -228,7 +228,7 @@ HEAD = "@gb.kernel\ndef g(n: int) -> int:\n    return n\n@gb.kernel\ndef f(n: in
         ("    x = 0\n    for i in gb.prange(n):\n        x -= i\n    return x\n", "always the same"),
         ("    x = 0\n    for i in gb.prange(n):\n        x += i\n        n = x\n    return x\n", "kernel's"),
         ("    for i in gb.prange(0, n, 2):\n        pass\n    return 1\n", "counts in ones"),
-        ("    return gb.preduce(g, g, n, 0)\n", "does not combine two results"),
+        ("    return gb.preduce(g, g, n, 0)\n", "the first kernel of preduce combines two results"),
         ("    return gb.preduce(g, g, n)\n", "a neutral result"),
     ],
 )

@@ -65,8 +65,10 @@ def with_signature(annotation: str) -> Any:
         (lambda: endless(1 << 64), OverflowError, []),
         (lambda: endless(1, 2), TypeError, []),
         (lambda: endless(m=2), TypeError, []),
-        (lambda: gb.pmap(mistaken, bytearray(4), bytearray(4)), gb.KernelError, ["pmap", "map_arrays"]),
-        (lambda: gb.preduce(mistaken, mistaken, 3, 0), (gb.KernelError, TypeError), ["preduce", "reduced"]),
+        (lambda: gb.pmap(mistaken, bytearray(4), bytearray(4)), gb.KernelError, ["pmap", "call"]),
+        (lambda: gb.pmap(endless, bytearray(4), "1"), TypeError, ["pmap", "call"]),
+        (lambda: gb.preduce(mistaken, mistaken, 3, 0), TypeError, ["preduce", "call"]),
+        (lambda: gb.psort([1]), TypeError, ["psort", "call"]),
         (lambda: gb.spawn(mistaken, 1), gb.KernelError, ["spawn", "__init__", "begin"]),
     ],
 )

@@ -18,6 +18,7 @@ from typing import Any
 from greenbeat.forkjoin import words
 from greenbeat.kernels import support
 from greenbeat.kernels.intrinsics import loop, syntax
+from greenbeat.kernels.matching import combining_problem, term_problem
 from greenbeat.kernels.source import CONVENTION, KernelFunction
 from greenbeat.kernels.statements import flattened, result_ir
 from greenbeat.kernels.types import ArrayType, TupleType, computed, scalars, word_count
@@ -346,11 +347,14 @@ def reduction(emitter: Any, node: ast.Call) -> Any:
             emitter.error(
                 "preduce combines by a kernel the results of another, as in gb.preduce(add, term, n, 0)", argument
             )
-    combine, _ = kernels
+    combine, term = kernels
     result = combine.result
-    kinds = [kind for _, kind in combine.parameters]
-    if result == t.VOID or isinstance(result, ArrayType) or kinds != [result, result]:
-        emitter.error(f"{combine.python.__name__}{combine.described} does not combine two results to one", node.args[0])
+    for problem, place in (
+        (combining_problem("preduce", combine), node.args[0]),
+        (term_problem(combine, term, len(node.args) - 4), node.args[1]),
+    ):
+        if problem is not None:
+            emitter.error(problem, place)
     count = emitter.promoted(emitter.expression(node.args[2]), t.I64, node.args[2])
     value = emitter.fitted(emitter.expression(node.args[3]), result, f"the neutral result is {result}", node.args[3])
     neutral = [emitter.number(item, node) for item in flattened(value)]

@@ -166,11 +166,15 @@ def _ready_for_forks() -> None:
 # ---------------------------------------------------------------- hooks
 
 
-def called_first(made: Any) -> KernelError | None:
+def called_first(made: Any) -> Exception | None:
     """Compile a kernel that is called; what is wrong with it, if anything is."""
     try:
         compile_now(made)
     except KernelError as error:
+        function: KernelFunction = made._function
+        if function.told and error.file == function.file:
+            # Its text was made for a call of `pmap` or the like: nobody can look at that.
+            return TypeError(f"{function.python.__name__}: {error.message}")
         error.__cause__ = error.__context__ = None
         error.__suppress_context__ = False
         return error.with_traceback(None)

@@ -13,8 +13,9 @@ from typing import Any
 from greenbeat.forkjoin import words
 from greenbeat.kernels.forking import LoopFunction, kind_of, no_arguments, run_loop
 from greenbeat.kernels.intrinsics import syntax
+from greenbeat.kernels.matching import combining_problem, mapping_problem, results_problem
 from greenbeat.kernels.source import KernelFunction
-from greenbeat.kernels.types import ArrayType, TupleType, computed
+from greenbeat.kernels.types import TupleType, computed, fits
 from greenbeat.kernels.values import ArrayValue
 from greenbeat.native import types as t
 from greenbeat.native.values import Value
@@ -75,14 +76,31 @@ def require_sizes(emitter: Any, node: ast.AST, out: ArrayValue, array: ArrayValu
         emitter.fail_if(other, "ValueError", text, node, Value(size, t.I64), Value(wanted, t.I64))
 
 
+def require_results(emitter: Any, node: ast.AST, function: KernelFunction, out: ArrayValue) -> None:
+    """Refuse an array that cannot hold a kernel's results."""
+    problem = results_problem(function, out.type)
+    if problem is not None:
+        emitter.error(problem, node)
+
+
+def require_elements(emitter: Any, node: ast.AST, array: ArrayValue, kind: t.Type, what: str) -> None:
+    """Refuse an array whose elements a kernel cannot be called with; `what` says what wants them."""
+    if not fits(array.type.element, kind):
+        emitter.error(f"{what} {kind}, but this array holds {array.type.element}", node)
+
+
 @syntax(words.pmap, "pmap(f, out, a, ...)")
 def mapping(emitter: Any, node: ast.Call) -> Any:
     """`pmap(f, out, a, ...)`."""
     usage = "pmap takes a kernel, an array for the results, and arrays or values, as in gb.pmap(f, out, a)"
     if node.keywords or len(node.args) < 2:
         emitter.error(usage, node)
-    kernel_given(emitter, node, usage)
+    called = kernel_given(emitter, node, usage)
+    problem = mapping_problem(called, len(node.args) - 2)
+    if problem is not None:
+        emitter.error(problem, node)
     out = array_given(emitter, node.args[1], 2, usage)
+    require_results(emitter, node.args[1], called, out)
     index = "[i]" if len(out.sizes) == 1 else "[i, j]"
     values: list[Any] = [out]
     parameters = [("first", t.I64), ("end", t.I64), ("out", out.type)]
@@ -91,6 +109,8 @@ def mapping(emitter: Any, node: ast.Call) -> Any:
         value = emitter.expression(argument)
         if isinstance(value, ArrayValue):
             require_sizes(emitter, argument, out, value)
+            name, kind = called.parameters[position]
+            require_elements(emitter, argument, value, kind, f"{name} of {called.python.__name__} is")
         values.append(value)
         parameters.append((f"a{position}", kind_of(emitter, value, argument)))
         given.append(f"a{position}{index if isinstance(value, ArrayValue) else ''}")
@@ -109,10 +129,12 @@ def scan(emitter: Any, node: ast.Call) -> Any:
     combine = kernel_given(emitter, node, usage)
     out, source = (array_given(emitter, argument, 1, usage) for argument in node.args[1:3])
     require_sizes(emitter, node.args[2], out, source)
+    problem = combining_problem("pscan", combine)
+    if problem is not None:
+        emitter.error(problem, node.args[0])
+    require_results(emitter, node.args[1], combine, out)
+    require_elements(emitter, node.args[2], source, combine.result, f"{combine.python.__name__} combines")
     result = computed(combine.result)
-    wrong = isinstance(result, TupleType | ArrayType) or result == t.VOID
-    if wrong or [kind for _, kind in combine.parameters] != [combine.result] * 2:
-        emitter.error(f"{combine.python.__name__}{combine.described} does not combine two numbers to one", node.args[0])
     value = emitter.fitted(
         emitter.expression(node.args[3]), combine.result, f"the neutral result is {combine.result}", node.args[3]
     )

@@ -30,6 +30,7 @@ class KernelFunction(NativeFunction):
         parameters: names and types.
         result: the type of what it returns.
         lines: the lines of its source, from its first decorator on.
+        told: how messages call its arguments, if they are not its user's but were given to `pmap` for example.
     """
 
     def __init__(self, python: Callable[..., Any]) -> None:
@@ -37,6 +38,7 @@ class KernelFunction(NativeFunction):
         self.file, self.first_line = self.code.co_filename, self.code.co_firstlineno
         self.lines = self._taken()
         self.result: Type = VOID
+        self.told: list[str] = []
         self.parameters: list[tuple[str, Type]] = []
         self._read_signature()
 
@@ -150,6 +152,8 @@ class KernelFunction(NativeFunction):
 
     def argument_told(self, position: int) -> str:
         """How a message calls an argument."""
+        if self.told:
+            return self.told[position]
         return f"argument {self.parameters[position][0]!r} of {self.python.__name__}{self.described}"
 
     @property

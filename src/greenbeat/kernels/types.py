@@ -167,6 +167,17 @@ def computed(kind: Type) -> Type:
     return F64 if kind == F32 else kind
 
 
+def fits(kind: Type, wanted: Type) -> bool:
+    """Whether a value of a type may be given where another type is wanted; `KernelValues.fitted` does that."""
+    if isinstance(kind, TupleType) and isinstance(wanted, TupleType):
+        return len(kind.items) == len(wanted.items) and all(map(fits, kind.items, wanted.items))
+    numbers = IntegerType | FloatType | BoolType
+    if not isinstance(kind, numbers) or not isinstance(wanted, numbers):
+        return kind == wanted
+    given, wide = computed(kind), computed(wanted)
+    return given == wide or wide == F64 or (given == BOOL and wide != BOOL)
+
+
 def word_count(kind: Type) -> int:
     """How many 64-bit words carry a value."""
     if isinstance(kind, TupleType):
