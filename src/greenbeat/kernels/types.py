@@ -154,10 +154,28 @@ def kernel_type(annotation: Any) -> Type:
         return TupleType(items)
     if annotation is Array:
         raise TypeError("an Array says what is in it, as in Array[f64]")
+    from greenbeat.api.channels import Channel  # here, since it knows this file
+
+    if annotation is Channel:
+        raise TypeError("a Channel says what it passes: write gb.Channel[gb.i64], for example")
+    wish = ""
+    origin = getattr(annotation, "__origin__", annotation)
+    if getattr(origin, "__name__", "") in _LIKE_ARRAYS:
+        wish = "write gb.Array[gb.f64], for example, which takes any buffer of such elements; "
     raise TypeError(
-        f"{getattr(annotation, '__name__', None) or repr(annotation)} is no type of kernels: "
-        "int, float, bool, gb.i8 to gb.u64, gb.f32, gb.f64, tuple[...] and gb.Array[...] are"
+        f"{_name_of(annotation)} is no type of kernels: {wish}int, float, bool, gb.i8 to gb.u64, gb.f32, gb.f64, "
+        "tuple[...], gb.Array[...], gb.Channel[...], and None for a result are"
     )
+
+
+# What users may mean an `Array` by: lists, which no kernel takes, and buffers.
+_LIKE_ARRAYS = ("list", "List", "Sequence", "ndarray", "array", "bytes", "bytearray", "memoryview")
+
+
+def _name_of(annotation: Any) -> str:
+    """A type that is none of kernels, as its user wrote it."""
+    whole = isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias)
+    return annotation.__name__ if whole else repr(annotation)
 
 
 def computed(kind: Type) -> Type:
