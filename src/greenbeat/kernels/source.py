@@ -113,6 +113,7 @@ class KernelFunction(NativeFunction):
         if code.co_flags & (VARARGS | VARKEYWORDS) or code.co_kwonlyargcount:
             self.fail("a kernel's parameters are positional, without * and **")
         annotations = self.python.__annotations__
+        self._refuse_methods()
         for parameter in code.co_varnames[: code.co_argcount]:
             if parameter not in annotations:
                 self._fail_at(parameter, f"parameter {parameter!r} needs a type, as in `{parameter}: int`")
@@ -129,6 +130,20 @@ class KernelFunction(NativeFunction):
         words = max(sum(map(word_count, kinds)), word_count(self.result))
         if words > MOST_WORDS or array_count(kinds) > MOST_ARRAYS:
             self.fail(f"a kernel takes at most {MOST_WORDS} numbers and {MOST_ARRAYS} arrays")
+
+    def _refuse_methods(self) -> None:
+        """Refuse what a class would bind to its objects: no kernel can take those."""
+        outer = self.python.__qualname__.rpartition(".")[0]
+        if not outer or outer.endswith("<locals>") or not self.code.co_argcount:
+            return
+        first = self.code.co_varnames[0]
+        if first in ("self", "cls") or first not in self.python.__annotations__:
+            name = self.python.__name__
+            self._fail_at(
+                first,
+                f"{name} is a method, and a kernel cannot be one: write a function outside of the class that takes "
+                "what it needs, numbers and arrays",
+            )
 
     def _resolved(self, annotation: Any, where: str) -> Type:
         try:
