@@ -12,7 +12,10 @@ A thunk, in C's convention, takes the arguments out of the fiber's words, calls 
 """
 
 import ast
+import math
+import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from greenbeat.kernels import (
@@ -156,7 +159,7 @@ class KernelEmitter(KernelStatements):
                 return self.wrapped(arguments[0], kind, node)
             number = self.promoted(arguments[0], t.F64, node)
             return self.rounded(number) if kind == t.F32 else number
-        self.error(f"a kernel cannot call {self.describe(callee)}: is it to be a kernel itself?", node)
+        self.error(uncallable(callee, self.describe(callee)), node)
 
     def call_intrinsic(self, found: intrinsics.Intrinsic, node: ast.Call) -> Any:
         """A call of something that was registered."""
@@ -451,6 +454,31 @@ def kernel_of(value: Any) -> KernelFunction | None:
     """The function of a kernel object."""
     found = getattr(value, "_function", None)
     return found if isinstance(found, KernelFunction) else None
+
+
+def uncallable(callee: Any, described: str) -> str:
+    """Why a kernel cannot call something, and what to write instead."""
+    if isinstance(callee, Value | ArrayValue | tuple | str | int | float) or not callable(callee):
+        return f"{described} is nothing to call"
+    if isinstance(callee, FunctionType) and is_users(callee):
+        return f"a kernel cannot call {described}, a function of Python's: make it a kernel too, by @gb.kernel"
+    name = getattr(callee, "__qualname__", None) or described
+    owner = type(getattr(callee, "__self__", None))
+    module = getattr(callee, "__module__", None) or owner.__module__
+    same = intrinsics.find(getattr(math, name, None))
+    whole = name if module == "builtins" else f"{module}.{name}"
+    wish = f"write math.{name}, or call" if same is not None else "call"
+    return (
+        f"a kernel cannot call {whole}: {wish} it in Python, before or after the kernel; kernels call kernels, and the "
+        "functions of math and the builtins that docs/kernels.md lists"
+    )
+
+
+def is_users(function: FunctionType) -> bool:
+    """Whether a function may be one of the user's own, which a decorator can be put on."""
+    module = (function.__module__ or "").partition(".")[0]
+    file = function.__code__.co_filename
+    return module not in (*sys.stdlib_module_names, "greenbeat") and "site-packages" not in file
 
 
 def widened(kind: t.Type) -> t.Type:
