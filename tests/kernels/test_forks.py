@@ -223,6 +223,15 @@ HEAD = "@gb.kernel\ndef g(n: int) -> int:\n    return n\n@gb.kernel\ndef f(n: in
         ("    x, y = gb.par(g(1), n)\n    return x\n", "par takes calls of kernels"),
         ("    x, y = gb.par(g(1), abs(n))\n    return x\n", "par takes calls of kernels"),
         ("    x = 0\n    for i in gb.prange(n):\n        x = i\n    return x\n", "x is the kernel's"),
+        (
+            "    x = 0\n    for i in gb.prange(n):\n        x ^= i + x\n    return x\n",
+            r"`x \^= ...` without x on the right",
+        ),
+        (
+            "    x = 0\n    for i in gb.prange(n):\n        x += 1\n        y = x\n    return x\n",
+            "none can read what it is",
+        ),
+        ("    x = 0\n    for i in gb.prange(n):\n        x = max(x, i)\n    return x\n", "the greatest.* gb.preduce"),
         ("    for i in gb.prange(n):\n        break\n    return 1\n", "`break` cannot end it"),
         ("    for i in gb.prange(n):\n        return 2\n    return 1\n", "`return` cannot end it"),
         ("    x = 0\n    for i in gb.prange(n):\n        x -= i\n    return x\n", "always the same"),

@@ -203,10 +203,17 @@ def captured(
     for each in (inner for statement in body for inner in ast.walk(statement)):
         if not isinstance(each, ast.Name) or each.id not in scope.names or each in additions:
             continue
+        if each.id in added and isinstance(each.ctx, ast.Load):
+            emitter.error(
+                f"iterations of a prange add to {each.id}, in any order, so none can read what it is meanwhile: "
+                f"`{each.id} {SYMBOLS[added[each.id]]} ...` without {each.id} on the right is all they may do with it",
+                each,
+            )
         if each.id in own:
             emitter.error(
                 f"iterations of a prange have their own variables, and {each.id} is the kernel's: they may only add to "
-                "it, as by +=; use another name, or write to an array",
+                "it, as by +=; for the greatest, the least and other combinations there is gb.preduce; else use "
+                "another name, or write to an array",
                 each,
             )
         found[each.id] = emitter.lookup(each.id)
@@ -248,6 +255,9 @@ def range_loop(target: ast.expr, body: list[ast.stmt], first: str, end: str) -> 
 NEUTRAL: dict[type[ast.operator], int] = {ast.Add: 0, ast.Mult: 1, ast.BitAnd: -1, ast.BitOr: 0, ast.BitXor: 0}
 WORDS = {ast.Add: ("add", "fadd"), ast.Mult: ("mul", "fmul"), ast.BitAnd: ("and", ""), ast.BitOr: ("or", "")}
 WORDS[ast.BitXor] = ("xor", "")
+SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+=", ast.Mult: "*=", ast.BitAnd: "&=", ast.BitOr: "|=", ast.BitXor: "^=",
+}  # fmt: skip
 
 # Names that no source can have.
 RANGE, FIRST, END, SO_FAR = "loop.range", "loop.first", "loop.end", "loop.result"
