@@ -16,6 +16,12 @@ MISTAKES = [
     ("def f(▸n) -> int:\n    return n", "parameter 'n' needs a type, as in `n: int`"),
     ("▸def f(n: int):\n    return n", "f needs the type of its result"),
     ("def f(▸n: str) -> int:\n    return 1", "str is no type of kernels"),
+    ("def f(▸n: str) -> int:\n    return 1", "gb.Channel[...], and None for a result are"),
+    ("def f(▸n: gb.Channel) -> int:\n    return 1", "a Channel says what it passes: write gb.Channel[gb.i64]"),
+    ("def f(▸n: list) -> int:\n    return 1", "list is no type of kernels: write gb.Array[gb.f64]"),
+    ("def f(▸n: list[int]) -> int:\n    return 1", "list[int] is no type of kernels: write gb.Array[gb.f64]"),
+    ("def f(▸n: int | None) -> int:\n    return 1", "int | None is no type of kernels: int,"),
+    ("def f(▸n: None) -> int:\n    return 1", "parameter 'n' cannot be None"),
     ("def f(▸n: gb.Array) -> int:\n    return 1", "an Array says what is in it"),
     ("def f(▸n: tuple[int, ...]) -> int:\n    return 1", "a tuple's length is part of its type"),
     ("def f(a: gb.Array[int]) -> ▸gb.Array[int]:\n    return a", "arrays are filled in place"),
@@ -36,13 +42,41 @@ MISTAKES = [
     ("def f(n: int) -> int:\n    if (▸m := n):\n        pass\n    return n", "`:=`"),
     ("def f(n: int) -> int:\n    for i in ▸(1, 2):\n        pass\n    return n", "loops over range(...) or an array"),
     ("def f(n: int) -> int:\n    while n:\n        n -= 1\n    else:\n        ▸n = 1\n    return n", "no `else`"),
-    ("def f(n: int) -> int:\n    ▸raise Exception(n)", "one constant text"),
+    ("def f(n: int) -> int:\n    raise Exception(▸n)", "a kernel's exception has a constant text"),
+    ("def f(n: int) -> int:\n    raise Exception(▸3)", 'as in `raise Exception("text")`'),
+    ("def f(n: int) -> int:\n    raise ValueError(▸f'x {n}')", 'constant text, as in `raise ValueError("text")`'),
+    ("def f(n: int) -> int:\n    raise ValueError(▸'x %d' % n)", "a kernel's exception has a constant text"),
+    ("def f(n: int) -> int:\n    raise ValueError(▸'{}'.format(n))", "a kernel's exception has a constant text"),
+    ("def f(n: int) -> int:\n    raise ValueError(▸'x' + str(n))", "it tells nothing computed"),
+    ("def f(n: int) -> int:\n    raise ValueError(▸TEXT)", "the name 'TEXT' is not defined"),
+    ("def f(n: int) -> int:\n    ▸raise ValueError('a', 'b')", "one constant text"),
+    ("def f(n: int) -> int:\n    ▸raise ValueError('a') from None", "one constant text"),
+    ("def f(n: int) -> int:\n    assert n, ▸f'x {n}'\n    return n", 'as in `assert n > 0, "text"`'),
+    ("def f(n: int) -> int:\n    return len(▸f'{n}')", "an f-string, unless all of it is constant"),
+    ("def f(n: int) -> int:\n    raise ValueError(▸f'{1:3}')", "constant text"),
     ("def f(n: int) -> int:\n    ▸n.x = 1\n    return n", "assigns to names and to elements"),
     # ------------------------------------------------------------ names
     ("def f(n: int) -> int:\n    return ▸nothing", "the name 'nothing' is not defined"),
     ("def f(n: int) -> int:\n    if n:\n        x = 1\n    return ▸x", "may be unassigned here"),
     ("def f(n: int) -> int:\n    y = ▸x\n    x = 1\n    return y", "used here before it is assigned"),
     ("def f(n: int) -> int:\n    return ▸sorted(n)", "a kernel cannot call sorted"),
+    ("def f(n: int) -> int:\n    ▸print(n)\n    return n", "a kernel cannot call print: call it in Python, before or"),
+    ("def f(n: int) -> int:\n    return ▸math.factorial(n)", "cannot call math.factorial: call it in Python"),
+    ("import time\n@gb.kernel\ndef f(n: int) -> float:\n    return ▸time.time()", "a kernel cannot call time.time:"),
+    ("import random\n@gb.kernel\ndef f() -> float:\n    return ▸random.random()", "call random.Random.random: call it"),
+    (
+        "import cmath\n@gb.kernel\ndef f(x: float) -> float:\n    return ▸cmath.sqrt(x)",
+        "cmath.sqrt: write math.sqrt, or",
+    ),
+    (
+        "import ast\n@gb.kernel\ndef f(n: int) -> int:\n    return ▸ast.parse(n)",
+        "cannot call ast.parse: call it in Python",
+    ),
+    (
+        "def g(n): pass\n@gb.kernel\ndef f(n: int) -> int:\n    return ▸g(n)",
+        "call g, a function of Python's: make it a",
+    ),
+    ("def f(n: int) -> int:\n    return ▸n(1)", "i64 is nothing to call"),
     ("def f(n: int) -> int:\n    return ▸math.nothing", "has no attribute 'nothing'"),
     ("def f(n: int) -> int:\n    return ▸n.real", "i64 has no attributes"),
     ("DATA = [1]\n@gb.kernel\ndef f(n: int) -> int:\n    return ▸DATA + n", "number is needed here, not a list"),
@@ -95,6 +129,26 @@ def test_mistakes(text: str, message: str) -> None:
     assert error.file.startswith("<kernels of a test")
     assert str(error).startswith(f"{error.file}:{error.line}:{error.column}: {error.message}\n")
     assert str(error).splitlines()[1].strip() == source.replace("▸", "").splitlines()[line - 1].strip()
+
+
+@pytest.mark.parametrize("head", ["self, n: int", "self: 'C', n: int", "cls, n: int", "this, n: int"])
+def test_a_method_cannot_be_a_kernel(head: str) -> None:
+    with pytest.raises(
+        gb.KernelError, match="m is a method, and a kernel cannot be one: write a function outside"
+    ) as raised:
+        module(f"class C:\n    @gb.kernel\n    def m({head}) -> int:\n        return n\n")
+    assert (raised.value.line, raised.value.column) == (3, 11)
+
+
+def test_a_class_may_hold_kernels() -> None:
+    held = module("class C:\n    @staticmethod\n    @gb.kernel\n    def m(n: int) -> int:\n        return n + 1\n")["C"]
+    assert held.m(1) == held().m(1) == 2
+
+
+def test_constant_texts_of_exceptions() -> None:
+    names = module("LIMIT = 3\n@gb.kernel\ndef f(n: int) -> int:\n    raise ValueError(f'at most {LIMIT} {(1, 2)}')\n")
+    with pytest.raises(ValueError, match=r"^at most 3 \(1, 2\)$"):
+        names["f"](1)
 
 
 def test_a_mistake_in_a_called_kernel_is_shown_there() -> None:

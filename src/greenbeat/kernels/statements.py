@@ -5,6 +5,7 @@ import builtins
 from functools import cached_property
 from typing import Any
 
+from greenbeat.errors import KernelError
 from greenbeat.kernels.loops import Loops
 from greenbeat.kernels.source import KernelFunction, constant
 from greenbeat.kernels.types import ArrayType, TupleType, computed, kernel_type, scalars
@@ -223,10 +224,33 @@ class KernelStatements(Loops):
         name = str(getattr(kind, "__name__", ""))
         if not isinstance(kind, type) or not issubclass(kind, Exception) or getattr(builtins, name, None) is not kind:
             self.error('a kernel raises exceptions that are built in, as in `raise ValueError("text")`', node)
-        texts = [self.expression(argument) for argument in arguments]
-        if node.cause is not None or len(texts) > 1 or not all(isinstance(text, str) for text in texts):
+        if node.cause is not None or len(arguments) > 1:
             self.error('an exception of a kernel has one constant text, as in `raise ValueError("text")`', node)
-        self.raise_text(name, texts[0] if texts else "", node)
+        text = self.constant_text(arguments[0], f'raise {name}("text")') if arguments else ""
+        self.raise_text(name, text, node)
+
+    def constant_text(self, node: ast.expr, usage: str, kinds: Any = str) -> str:
+        """The text of an exception: what can be told before the kernel runs."""
+        found = None
+        try:
+            found = self.expression(node)
+        except KernelError:
+            # Of a name, what is wrong is no matter of texts.
+            if isinstance(node, ast.Name | ast.Attribute):
+                raise
+        if not isinstance(found, kinds):
+            self.error(f"a kernel's exception has a constant text, as in `{usage}`: it tells nothing computed", node)
+        return str(found)
+
+    def expression_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        parts: list[str] = []
+        for part in node.values:
+            value = self.expression(part.value if isinstance(part, ast.FormattedValue) else part)
+            plain = not isinstance(part, ast.FormattedValue) or (part.conversion < 0 and part.format_spec is None)
+            if not plain or not (isinstance(value, str) or constant(value)):
+                self.error(self.absent.format("an f-string, unless all of it is constant"), node)
+            parts.append(str(value))
+        return "".join(parts)
 
     def raise_text(self, exception: str, text: str, node: ast.AST) -> None:
         """Raise an exception with a constant text, as it is."""
@@ -242,10 +266,10 @@ class KernelStatements(Loops):
         else:
             self.jump(good if condition else bad)
         self.start(bad)
-        text = self.expression(node.msg) if node.msg is not None else ""
-        if not isinstance(text, str | int | float):
-            self.error("the message of an assertion is a constant text", node.msg)
-        self.raise_text("AssertionError", str(text), node.test)
+        text = ""
+        if node.msg is not None:
+            text = self.constant_text(node.msg, 'assert n > 0, "text"', str | int | float)
+        self.raise_text("AssertionError", text, node.test)
         self.start(good)
 
     # ---------------------------------------------------------------- match
