@@ -187,6 +187,8 @@ def computed(kind: Type) -> Type:
 
 def fits(kind: Type, wanted: Type) -> bool:
     """Whether a value of a type may be given where another type is wanted; `KernelValues.fitted` does that."""
+    if kind is wanted:  # nearly always, and comparing what types hold takes a while
+        return True
     if isinstance(kind, TupleType) and isinstance(wanted, TupleType):
         return len(kind.items) == len(wanted.items) and all(map(fits, kind.items, wanted.items))
     numbers = IntegerType | FloatType | BoolType
