@@ -20,6 +20,19 @@ def test_a_runtime_made_by_hand() -> None:
     assert repr(runtime) == "<greenbeat.Runtime of 3 workers, closed>"
     runtime.close()
     assert gb.spawn(chain, 3).join() == 3
+    with gb.Runtime(1) as runtime:
+        assert repr(runtime) == "<greenbeat.Runtime of 1 worker>"
+
+
+def test_a_closed_runtime_is_not_entered() -> None:
+    runtime = gb.Runtime(workers=1)
+    with runtime:
+        pass
+    with pytest.raises(RuntimeError, match=r"closed> cannot be entered again: make a new one, .*Runtime\(workers=1\)"):
+        runtime.__enter__()
+    # One that was made in its place is as closed as that.
+    with gb.Runtime(workers=2), pytest.raises(RuntimeError, match="cannot be entered again"):
+        runtime.__enter__()
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,10 @@ class Runtime:
                 self._threads.pop()
 
     def __enter__(self) -> "Runtime":
+        if not self._open:
+            raise RuntimeError(
+                f"{self!r} cannot be entered again: make a new one, `with greenbeat.Runtime(workers={self.workers}):`"
+            )
         return self
 
     def __exit__(
@@ -141,7 +145,8 @@ class Runtime:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<greenbeat.Runtime of {self.workers} workers{'' if self._open else ', closed'}>"
+        workers = f"{self.workers} worker{'s' * (self.workers != 1)}"
+        return f"<greenbeat.Runtime of {workers}{'' if self._open else ', closed'}>"
 
 
 def _is_worker() -> bool:
