@@ -139,6 +139,20 @@ def test_exceptions(make: Make) -> None:
     asyncio.run(main())
 
 
+def test_what_was_not_awaited_yet_tells_what_it_is(make: Make) -> None:
+    async def main() -> None:
+        exports = make(later)
+        call = exports.divide.aio(0)
+        line = sys._getframe().f_lineno - 1
+        assert repr(call).startswith("<coroutine object divide.aio at ")
+        with pytest.raises(gb.Trap) as caught:
+            await asyncio.ensure_future(call)
+        place = f"{main.__qualname__} at {__file__}:{line}"
+        assert caught.value.__notes__ == [f"in a task that was spawned by {place}"]
+
+    asyncio.run(main())
+
+
 def test_nobody_awaits(make: Make) -> None:
     """A plain call, a task of no loop, and a call from a host function."""
     exports = make(later)

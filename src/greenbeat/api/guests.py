@@ -8,7 +8,9 @@ loop that the guest was spawned in, with the context variables of whoever spawne
 
 import asyncio
 import contextvars
+import sys
 from collections.abc import Callable, Coroutine
+from types import CodeType
 from typing import Any
 
 from greenbeat.api import bridge, errorhooks, loops
@@ -134,12 +136,18 @@ class CallWork:
 
 
 def aio(function: Function, arguments: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
-    """See `Function.aio`."""
-    return _run(GuestWork(function, arguments))
+    """See `Function.aio`, which calls this."""
+    work = GuestWork(function, arguments)
+    # Who awaits it may be anybody: what the guest raises tells of the line that calls `.aio`.
+    caller = sys._getframe(2)
+    running: Any = _run(work, (caller.f_code, caller.f_lineno))
+    running.__name__ = running.__qualname__ = f"{work.name}.aio"
+    made: Coroutine[Any, Any, Any] = running
+    return made
 
 
-async def _run(work: GuestWork) -> Any:
-    task = Task(work)
+async def _run(work: GuestWork, place: tuple[CodeType, int]) -> Any:
+    task = Task(work, place=place)
     bridged = loops.this_loop()
     interrupted: asyncio.CancelledError | None = None
     while not task.done:

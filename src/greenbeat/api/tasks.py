@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Protocol
 
 from greenbeat.api.bridge import native
@@ -109,9 +109,11 @@ class Task:
 
     __slots__ = ("__weakref__", "_error", "_fiber", "_guard", "_process", "_result", "_spawned", "_work", "name")
 
-    def __init__(self, work: Work, depth: int = 1) -> None:
-        frame = sys._getframe(depth)
-        self._spawned = (frame.f_code, frame.f_lineno)
+    def __init__(self, work: Work, depth: int = 1, place: tuple[CodeType, int] | None = None) -> None:
+        if place is None:
+            frame = sys._getframe(depth)
+            place = frame.f_code, frame.f_lineno
+        self._spawned = place
         self._work: Work | None = work
         self.name = work.name
         self._result: Any = _PENDING
