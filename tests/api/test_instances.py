@@ -191,10 +191,10 @@ def test_segments_that_do_not_fit(make: Make) -> None:
 
 
 def test_limits_at_the_start(make: Make) -> None:
-    with pytest.raises(gb.Exhausted, match="memory 0 starts with 3 pages: the limit is 128KiB") as caught:
+    with pytest.raises(gb.Exhausted, match="memory 0 starts with 196608 bytes: the limit is 131072 bytes") as caught:
         make("(module (memory 3))", memory="128KiB")
     assert caught.value.resource == "memory"
-    with pytest.raises(gb.Exhausted):
+    with pytest.raises(gb.Exhausted, match="memories 0 to 2 start with 196608 bytes: the limit is 131072 bytes"):
         make("(module (memory 1) (memory 1) (memory 1))", memory="128KiB")
     with pytest.raises(gb.Exhausted, match="table 0 starts with 11 elements: the limit is 10"):
         make("(module (table 11 funcref))", table=10)

@@ -98,7 +98,7 @@ def test_limits(greenbeat: Command, program: Path) -> None:
     out_of_time = greenbeat("run", program, "--invoke", "spin", "--timeout", "0.05")
     assert (out_of_time.status, "out of time (--timeout 0.05)" in out_of_time.err) == (124, True)
     too_large = greenbeat("run", program, "--invoke", "div", "1", "1", "--memory", "64KiB")
-    assert (too_large.status, "the limit is 64KiB" in too_large.err) == (1, True)
+    assert (too_large.status, "the limit is 65536 bytes" in too_large.err) == (1, True)
 
 
 def test_a_start_function_that_traps(greenbeat: Command, tmp_path: Path) -> None:

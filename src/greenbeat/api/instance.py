@@ -194,14 +194,20 @@ def _set_limits(instance: Any, limits: Limits) -> None:
 def _not_made(description: Description, error: Any, limits: Limits) -> Exhausted:
     """Why there is no instance."""
     if error.kind == MEMORY_LIMIT:
-        kind = description.memories[error.index]
-        return Exhausted(
-            "memory", f"memory {error.index} starts with {kind.minimum} pages: the limit is {limits.memory}"
-        )
+        return _too_much_memory(description, error.index, limits)
     if error.kind == TABLE_LIMIT:
         elements = description.tables[error.index].minimum
         return Exhausted("memory", f"table {error.index} starts with {elements} elements: the limit is {limits.table}")
     return Exhausted("memory", "the system has no memory for this instance")
+
+
+def _too_much_memory(description: Description, index: int, limits: Limits) -> Exhausted:
+    """A module's own memories, up to one of them, start with more than is allowed."""
+    imported = sum(isinstance(entry.type, MemoryType) for entry in description.imports)
+    own = description.memories[imported : index + 1]
+    size = sum(kind.minimum * kind.page_size for kind in own)
+    told = f"memory {index} starts" if len(own) == 1 else f"memories {imported} to {index} start"
+    return Exhausted("memory", f"{told} with {size} bytes: the limit is {limits.memory_bytes} bytes")
 
 
 def _exports(group: Any, address: int, description: Description) -> Exports:
