@@ -1,6 +1,7 @@
 """Channel and select: in threads, and in asyncio, where a value is never lost."""
 
 import asyncio
+import contextlib
 import copy
 import gc
 import pickle
@@ -35,6 +36,7 @@ def test_close() -> None:
     channel.send(1)
     channel.close()
     channel.close()
+    assert repr(channel) == "<greenbeat.Channel of i64, capacity 2, closed>"
     with pytest.raises(gb.ChannelClosed, match="capacity 2> is closed"):
         channel.send(2)
     assert list(channel) == [1]
@@ -100,10 +102,31 @@ def test_what_a_channel_is_made_of_is_checked() -> None:
         (lambda: gb.select([]), ValueError),
         (lambda: gb.select([gb.Channel(int)] * 65), ValueError),
         (lambda: gb.select([3]), TypeError),  # type: ignore[list-item]
+        (lambda: asyncio.run(gb.aselect([gb.Channel(int)], -1)), ValueError),
     ]
     for make, error in mistakes:
         with pytest.raises(error):
             make()
+
+
+def test_a_kind_that_cannot_be_sent_is_told() -> None:
+    with pytest.raises(TypeError, match="values of str, which cannot be sent: .* as in Channel"):
+        gb.Channel(str)
+    with pytest.raises(TypeError, match="values of str 'int', which cannot be sent"):
+        gb.Channel("int")
+    with pytest.raises(TypeError, match="values of list, which cannot be sent"):
+        gb.Channel((int, list))
+
+
+def test_select_wants_a_list() -> None:
+    channel: gb.Channel[int] = gb.Channel(int)
+    for cases in (channel, (each for each in [channel])):
+        with pytest.raises(
+            TypeError, match=r"select takes a list of cases, as in select\(\[.*, not (Channel|generator) <"
+        ):
+            gb.select(cases)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="select takes a list of cases"):
+            asyncio.run(gb.aselect(cases))  # type: ignore[arg-type]
 
 
 def test_channels_are_not_copied() -> None:
@@ -117,6 +140,8 @@ def test_select_between_threads() -> None:
     second: gb.Channel[int] = gb.Channel(int)
     with pytest.raises(TimeoutError, match="none of the 2 channels was ready within 0.01 s"):
         gb.select([first, second], timeout=0.01)
+    with pytest.raises(TimeoutError, match="^the channel was not ready within 0 s"):
+        gb.select([first], timeout=0)
     received: list[Any] = []
     thread = threading.Thread(target=lambda: received.append(gb.select([first, second])))
     thread.start()
@@ -174,6 +199,45 @@ def test_asyncio() -> None:
         assert [value async for value in channel] == []
 
     asyncio.run(main())
+
+
+def test_a_select_in_asyncio_ends_in_time() -> None:
+    async def main() -> None:
+        first: gb.Channel[int] = gb.Channel(int)
+        second: gb.Channel[int] = gb.Channel(int, 1)
+        with pytest.raises(TimeoutError, match="none of the 2 channels was ready within 0.01 s"):
+            await gb.aselect([first, second], 0.01)
+        with pytest.raises(TimeoutError, match="was ready within 0 s"):
+            await gb.aselect([first, second], timeout=0)
+        # Nobody receives any more.
+        with pytest.raises(TimeoutError):
+            first.send(1, timeout=0)
+        second.send(2)
+        assert await gb.aselect([first, second], timeout=0) == (1, 2)
+        waiting = asyncio.ensure_future(gb.aselect([first, second], timeout=60))
+        await asyncio.sleep(0)
+        first.send(3)
+        assert await waiting == (0, 3)
+        first.close()
+        with pytest.raises(gb.ChannelClosed):
+            await gb.aselect([first], timeout=0)
+
+    asyncio.run(main())
+
+
+def test_selects_of_asyncio_whose_time_is_over_as_a_value_comes_lose_nothing() -> None:
+    async def receive(channel: "gb.Channel[int]", found: list[int]) -> None:
+        while len(found) < 200:
+            with contextlib.suppress(TimeoutError):
+                found.append((await gb.aselect([channel, gb.Channel(int)], timeout=0.0003))[1])
+
+    channel: gb.Channel[int] = gb.Channel(int)
+    found: list[int] = []
+    sender = threading.Thread(target=send_all, args=(channel,))
+    sender.start()
+    asyncio.run(receive(channel, found))
+    sender.join(60)
+    assert found == list(range(200))
 
 
 @pytest.mark.parametrize("way", ["recv", "select"])

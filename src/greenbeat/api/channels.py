@@ -56,8 +56,9 @@ def _element(kind: Any) -> Type:
     kind = _PYTHON_TYPES.get(kind, kind)
     if not isinstance(kind, IntegerType | FloatType | BoolType):
         raise TypeError(
-            f"a channel's values are numbers, bools, None or tuples of those, not {described(kind)}: "
-            "as in Channel(greenbeat.i64) or Channel((greenbeat.i64, greenbeat.f64))"
+            f"a channel has values of {kind.__name__ if isinstance(kind, type) else described(kind)}, which cannot be "
+            "sent: numbers, bools, None and tuples of numbers and bools can, "
+            "as in Channel(greenbeat.i64) and Channel((greenbeat.i64, greenbeat.f64))"
         )
     return kind
 
@@ -136,6 +137,12 @@ else:
     from typing import TypeVar
 
     Element = TypeVar("Element")
+
+
+class _Head(ctypes.Structure):
+    """How a channel begins in `tasks/channels.py`, which would be much to import for one bit."""
+
+    _fields_ = (("guard", ctypes.c_uint32), ("closed", ctypes.c_uint32))
 
 
 _channels: weakref.WeakSet[Channel[Any]] = weakref.WeakSet()
@@ -278,7 +285,11 @@ class Channel(Generic[Element]):
             native.drop_channel(address)
 
     def __repr__(self) -> str:
-        return f"<greenbeat.Channel of {self._format.name}, capacity {self.capacity}>"
+        closed = _Head.from_address(self._address).closed
+        return f"<{self._told()}{', closed' if closed else ''}>"
+
+    def _told(self) -> str:
+        return f"greenbeat.Channel of {self._format.name}, capacity {self.capacity}"
 
     def __reduce__(self) -> Any:
         raise TypeError("a greenbeat.Channel cannot be pickled or copied")
@@ -310,6 +321,10 @@ class _Cases:
     """The cases of a select, as native code wants them."""
 
     def __init__(self, cases: Sequence[Channel[Any] | Sending]) -> None:
+        if not isinstance(cases, Sequence):
+            raise TypeError(
+                f"select takes a list of cases, as in select([first, second.sending(3)]), not {described(cases)}"
+            )
         if not 1 <= len(cases) <= MOST_CASES:
             raise ValueError(f"select takes from 1 to {MOST_CASES} cases, not {len(cases)}")
         self.channels: list[Channel[Any]] = []
@@ -344,7 +359,9 @@ class _Cases:
     def answer(self, found: int, timeout: float | None) -> tuple[int, Any]:
         """Which case was done, and what it received."""
         if found == BY_TIME:
-            raise TimeoutError(f"none of the {len(self.channels)} channels was ready within {timeout} s")
+            count = len(self.channels)
+            told = "the channel was not" if count == 1 else f"none of the {count} channels was"
+            raise TimeoutError(f"{told} ready within {timeout} s")
         if found == BY_CANCEL:
             raise Cancelled(WAITER_CANCELLED)
         number = found & (CLOSED_CASE - 1)
@@ -373,23 +390,27 @@ def select(cases: Sequence[Channel[Any] | Sending], timeout: float | None = None
     return made.answer(found, timeout)
 
 
-async def aselect(cases: Sequence[Channel[Any] | Sending]) -> tuple[int, Any]:
+async def aselect(cases: Sequence[Channel[Any] | Sending], timeout: float | None = None) -> tuple[int, Any]:
     """As `select`, while the event loop runs others.
 
     Raises:
         ChannelClosed: the channel of the case that came first is closed.
+        TimeoutError: none could be done in time.
     """
     made = _Cases(cases)
     bridge = this_loop()
+    deadline = deadline_of(timeout)
+    if timeout == 0:
+        return made.answer(native.thread_select(made.native, len(cases), deadline, False), timeout)
     found = ctypes.c_uint32()
-    pending = native.pend_select(bridge.address, made.native, len(cases), 0, ctypes.byref(found))
+    pending = native.pend_select(bridge.address, made.native, len(cases), deadline, ctypes.byref(found))
     if found.value != PENDING:
-        return made.answer(found.value, None)
-    return made.answer(await bridge.wait(pending, made.finish, made.undo), None)
+        return made.answer(found.value, timeout)
+    return made.answer(await bridge.wait(pending, made.finish, made.undo), timeout)
 
 
 def _closed(channel: Channel[Any]) -> NoReturn:
-    raise ChannelClosed(f"{channel!r} is closed")
+    raise ChannelClosed(f"<{channel._told()}> is closed")
 
 
 def _forget_in_child() -> None:
