@@ -173,10 +173,52 @@ def test_a_failure_ends_a_group() -> None:
 
 
 def test_an_exception_in_the_block_ends_a_group() -> None:
-    with pytest.raises(KeyError), gb.TaskGroup() as group:
+    with pytest.raises(ExceptionGroup) as caught, gb.TaskGroup() as group:
         task = group.spawn(forever)
         raise KeyError
     assert task.cancelled
+    assert [type(error) for error in caught.value.exceptions] == [KeyError]
+
+
+def hurried(kind: type[BaseException]) -> Any:
+    def stop() -> None:
+        raise kind
+
+    return gb.Module.from_wat('(module (import "" "f" (func)) (export "f" (func $f)) (func $f (call 0)))').instantiate(
+        {"": {"f": stop}}
+    )
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit, gb.Cancelled])
+def test_what_is_no_failure_leaves_a_group_as_it_is(kind: type[BaseException]) -> None:
+    with pytest.raises(kind), gb.TaskGroup() as group:
+        task = group.spawn(forever)
+        raise kind
+    assert task.cancelled
+
+    async def main() -> None:
+        async with gb.TaskGroup() as group:
+            tasks.append(group.spawn(forever))
+            raise kind
+
+    tasks: list[gb.Task] = []
+    coroutine: Any = main()
+    with pytest.raises(kind):
+        asyncio.run(coroutine)
+    assert tasks[0].cancelled
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_goes_before_failures(kind: type[BaseException]) -> None:
+    with pytest.raises(kind), gb.TaskGroup() as group:
+        failing = group.spawn(fail, 1)
+        settle(lambda: failing.done)
+        raise kind
+    with pytest.raises(kind) as caught, gb.TaskGroup() as group:
+        task = group.spawn(hurried(kind).exports.f)
+        settle(lambda: task.done)
+        raise KeyError
+    assert caught.value is task.exception()
 
 
 def test_what_the_block_raised_comes_first() -> None:
@@ -268,11 +310,12 @@ def test_groups_in_asyncio() -> None:
                 # Being cancelled by the group is not a failure of its own.
                 await other
         assert [type(error) for error in caught.value.exceptions] == [ValueError]
-        with pytest.raises(KeyError):
+        with pytest.raises(ExceptionGroup) as caught:
             async with gb.TaskGroup() as group:
                 other = group.spawn(forever)
                 raise KeyError
         assert other.cancelled
+        assert [type(error) for error in caught.value.exceptions] == [KeyError]
 
     asyncio.run(main())
 

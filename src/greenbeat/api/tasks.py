@@ -343,7 +343,9 @@ class TaskGroup:
     """Tasks that do not outlive a block, a `with` or an `async with`.
 
     The first one that fails, or an exception in the block, cancels the others. What failed is raised at the block's
-    end as an `ExceptionGroup`, when all have ended.
+    end, when all have ended: always as an `ExceptionGroup`, as `asyncio.TaskGroup` does. What is no `Exception`, such
+    as `KeyboardInterrupt` or `asyncio.CancelledError`, passes as it is; so does `Cancelled` that the block raises when
+    nothing has failed.
     """
 
     def __init__(self) -> None:
@@ -438,12 +440,18 @@ class TaskGroup:
 
     def _raise(self, error: BaseException | None, failed: Iterable[BaseException]) -> None:
         """What the block ends with; what the block itself raised goes first."""
-        errors = list(failed)
-        if errors and (error is None or isinstance(error, Exception)):
-            # What the block has noticed of the others being cancelled says nothing.
-            if error is not None and not isinstance(error, Cancelled):
-                errors.insert(0, error)
-            raise BaseExceptionGroup("tasks of a group failed", errors) from None
+        if error is not None and not isinstance(error, Exception):
+            return
+        errors = []
+        # What the block has noticed of the others being cancelled says nothing.
+        if error is not None and not isinstance(error, Cancelled):
+            errors.append(error)
+        for problem in failed:
+            if not isinstance(problem, Exception):
+                raise problem
+            errors.append(problem)
+        if errors:
+            raise ExceptionGroup("failures in a TaskGroup", errors) from None
 
 
 def _failures(tasks: Iterable[Task]) -> list[BaseException]:
