@@ -190,6 +190,37 @@ def test_spawned_in_a_loop(make: Make) -> None:
     asyncio.run(main())
 
 
+def test_what_its_own_loop_is_needed_for_is_not_waited_for_in_its_thread(make: Make) -> None:
+    def grouped(task: gb.Task) -> None:
+        with gb.TaskGroup() as group:
+            inside.append(group.spawn(make(later).host, 1))
+
+    waits: list[Callable[[gb.Task], Any]] = [gb.Task.join, lambda task: task.join(60), gb.gather, grouped]
+    begins: list[Callable[[Any], gb.Task]] = [
+        lambda exports: gb.spawn(exports.host, 1),
+        lambda exports: gb.spawn(exports.host.start(1)),
+    ]
+    inside: list[gb.Task] = []
+
+    async def main() -> None:
+        for wait in waits:
+            for begin in begins:
+                task = begin(make(later))
+                with pytest.raises(RuntimeError, match=r"Task host, running> cannot be waited for .* `await task`"):
+                    wait(task)
+                assert await task == 102
+                # What has ended needs no loop.
+                assert task.join() == 102 and gb.gather(task) == [102]
+        task = gb.spawn(make(later).host, 1)
+        with pytest.raises(TimeoutError):
+            task.join(0)
+        # Another thread's loop awaits nothing of it.
+        assert await asyncio.to_thread(task.join, 60) == 102
+
+    asyncio.run(main())
+    assert len(inside) == 2 and all(task.cancelled for task in inside)
+
+
 def test_context_variables(make: Make) -> None:
     variable = contextvars.ContextVar("variable", default=0)
 

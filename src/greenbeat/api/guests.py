@@ -9,7 +9,9 @@ loop that the guest was spawned in, with the context variables of whoever spawne
 import asyncio
 import contextvars
 import sys
-from collections.abc import Callable, Coroutine
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
 from types import CodeType
 from typing import Any
 
@@ -79,18 +81,35 @@ async def _result(awaitable: Any) -> Any:
     return await awaitable
 
 
-def with_waiter(begin: Callable[[Waiter | None], int]) -> int:
-    """The fiber that `begin` makes, whose host functions are awaited on the running loop if there is one."""
-    # `get_running_loop` would tell by an exception, at several times the price, that there is none.
-    loop = asyncio._get_running_loop()
-    waiter = Waiter(loop) if loop is not None else None
-    fiber = begin(waiter)
-    if waiter is not None:
-        waiter.fiber = fiber
-    return fiber
+class _Guest(ABC):
+    """What a guest does as a task. Its host functions are awaited on the loop that runs where it begins, if any."""
+
+    # The guest holds its waiter, which holds the loop, until it has ended.
+    _loop: "weakref.ref[asyncio.AbstractEventLoop] | None" = None
+
+    def begin(self) -> int:
+        """The fiber."""
+        # `get_running_loop` would tell by an exception, at several times the price, that there is none.
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            return self._begin(None)
+        waiter, self._loop = Waiter(loop), weakref.ref(loop)
+        waiter.fiber = self._begin(waiter)
+        return waiter.fiber
+
+    @abstractmethod
+    def _begin(self, waiter: Waiter | None) -> int: ...
+
+    def finish(self, fiber: int) -> Any:
+        """The result, or what ended the guest."""
+        return native.guest_result(fiber)
+
+    def waits_for(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether this loop awaits what its host functions return."""
+        return self._loop is not None and self._loop() is loop
 
 
-class GuestWork:
+class GuestWork(_Guest):
     """A call of a guest's function as a task."""
 
     def __init__(self, function: Function, arguments: tuple[Any, ...]) -> None:
@@ -102,16 +121,12 @@ class GuestWork:
         self.name = errorhooks.told(function)
         self._function, self._arguments = function, arguments
 
-    def begin(self) -> int:
-        """The fiber."""
-        return with_waiter(lambda waiter: native.new_guest(self._function, self._arguments, waiter))
-
-    def finish(self, fiber: int) -> Any:
-        """The result, or what ended the guest."""
-        return native.guest_result(fiber)
+    def _begin(self, waiter: Waiter | None) -> int:
+        fiber: int = native.new_guest(self._function, self._arguments, waiter)
+        return fiber
 
 
-class CallWork:
+class CallWork(_Guest):
     """A resumable call as a task, which runs it until it is over."""
 
     def __init__(self, call: Call, arguments: tuple[Any, ...]) -> None:
@@ -120,19 +135,11 @@ class CallWork:
         self.name = errorhooks.told(call.function)
         self._call = call
 
-    def begin(self) -> int:
-        """The fiber."""
-        return with_waiter(self._begin)
-
     def _begin(self, waiter: Waiter | None) -> int:
         fiber: int = native.new_call_guest(self._call, waiter)
         if not fiber:
             raise GreenbeatError(f"this call cannot be spawned: it is {STATES[self._call._state]}")
         return fiber
-
-    def finish(self, fiber: int) -> Any:
-        """The result, or what ended the guest."""
-        return native.guest_result(fiber)
 
 
 def aio(function: Function, arguments: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:

@@ -38,6 +38,9 @@ class Work(Protocol):
     def finish(self, fiber: int) -> Any:
         """The result of a fiber that has ended; raises what ended it."""
 
+    def waits_for(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether it may wait for what an event loop does."""
+
 
 _Maker = Callable[[Any, tuple[Any, ...]], Work]
 # What makes work of objects of a type, as far as such were spawned.
@@ -142,12 +145,16 @@ class Task:
 
         Raises:
             TimeoutError: it has not ended by then; it runs on.
+            RuntimeError: this thread runs the event loop that awaits what the guest's host functions return.
             Cancelled: it was cancelled.
             Exception: what ended it, with a note that tells where it was spawned.
         """
         deadline = deadline_of(timeout)
         if not self.done:
             self._check_process()
+            # A look without waiting keeps nobody from going on.
+            if timeout != 0:
+                self._check_loop()
             ensure_runtime()
             result = wait_natively(native.join_task, self._fiber, deadline)
             if result == TIMED_OUT:
@@ -209,6 +216,15 @@ class Task:
     def _check_process(self) -> None:
         if self._process != _process:
             raise RuntimeError(f"{self!r} runs in the process that this one was forked from")
+
+    def _check_loop(self) -> None:
+        """Refuse to wait in a thread whose event loop the task may wait for: that one would never go on."""
+        loop, work = asyncio._get_running_loop(), self._work
+        if loop is not None and work is not None and work.waits_for(loop) and not self.done:
+            raise RuntimeError(
+                f"{self!r} cannot be waited for in this thread, which runs the event loop that its host functions are "
+                "awaited on: use `await task`, `await asyncio.gather(...)` or `async with greenbeat.TaskGroup()`"
+            )
 
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done:
@@ -322,11 +338,16 @@ def gather(*tasks: Task) -> list[Any]:
 
     The first that fails cancels the others, and its exception is raised when all have ended. In asyncio, use
     `asyncio.gather`.
+
+    Raises:
+        RuntimeError: as `Task.join`.
     """
+    for task in tasks:
+        _checked(task)._check_loop()
     crowd = _Crowd()
     failed: BaseException | None = None
     try:
-        for task in dict.fromkeys(map(_checked, tasks)):
+        for task in dict.fromkeys(tasks):
             crowd.add(task)
         while len(crowd):
             failed = crowd.next().exception()
@@ -395,6 +416,9 @@ class TaskGroup:
         assert self._crowd is not None
         failed: list[BaseException] = []
         try:
+            if error is None and asyncio._get_running_loop() is not None:
+                for task in list(self._tasks):
+                    task._check_loop()
             while error is None and not failed and not self._leave():
                 failed += _failures([self._crowd.next()])
         finally:

@@ -1,5 +1,6 @@
 """Kernels as what tasks run."""
 
+import asyncio
 import atexit
 import ctypes
 from typing import Any
@@ -27,3 +28,6 @@ class KernelWork:
 
     def finish(self, fiber: int) -> Any:
         return _kernel_task_result(self.kernel, fiber)
+
+    def waits_for(self, loop: asyncio.AbstractEventLoop) -> bool:
+        return False
