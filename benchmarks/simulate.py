@@ -14,14 +14,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import greenbeat as gb
 from benchmarks import report
-from benchmarks.forkjoin.__main__ import NAMES, workload
+from benchmarks.forkjoin.__main__ import NAMES, program, workload
 from benchmarks.forkjoin.heartbeat import Costs, Program, simulate, span_of, work_of
 from benchmarks.forkjoin.recorded import program_of
 from benchmarks.forkjoin.workload import Inputs, seconds
@@ -32,6 +32,11 @@ ROUNDS = 5
 # Nanoseconds between the beats of a recording; the system makes them a little longer.
 BEAT = 20_000
 EVENTS = 1 << 22
+PROCESSORS = (1, 2, 8, 32, 72)
+OWN_TRACE = (
+    "A trace of your own has only what was promoted while it was recorded: what was not, counts as one piece of work.\n"
+    "So processors beyond those that it was recorded on show little."
+)
 
 
 def nanoseconds(function: Callable[..., Any], *inputs: Any, rounds: int = ROUNDS) -> float:
@@ -92,36 +97,63 @@ def real(name: str, inputs: Inputs, processors: int) -> float:
         return nanoseconds(workload(name).parallel, *inputs)
 
 
-def main() -> None:
+def traced(path: Path) -> Program:
+    """The program of a file that `greenbeat.trace` has written.
+
+    Raises:
+        SystemExit: it cannot be read, or is none; the message says so.
+    """
+    try:
+        found = program_of(json.loads(path.read_bytes())["traceEvents"])
+    except OSError as problem:
+        raise SystemExit(f"simulate: {path}: it cannot be read: {problem.strerror or problem}") from None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise SystemExit(f"simulate: {path}: this is no trace that was recorded by greenbeat.trace") from None
+    if not work_of(found):
+        raise SystemExit(f"simulate: {path}: no task ran while this was recorded, so there is nothing to simulate")
+    return found
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run a command line, by default the process's own."""
+    counts = f"processors to simulate (default {' '.join(map(str, PROCESSORS))})"
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description="Simulate more processors.")
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="programs; all of them by default")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", type=program, help=f"any of {', '.join(NAMES)}; default: all"
+    )
     parser.add_argument("--full", action="store_true", help="sizes that take about a second")
-    parser.add_argument("--processors", type=int, nargs="+", default=[1, 2, 8, 32, 72], metavar="N")
+    parser.add_argument("--processors", type=int, nargs="+", default=PROCESSORS, metavar="N", help=counts)
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the traces")
     parser.add_argument("--trace", type=Path, nargs="+", metavar="FILE", help="simulate traces, and measure nothing")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    if min(options.processors) < 1:
+        parser.error("--processors must be at least 1")
+    if options.trace and (options.names or options.full or options.save):
+        parser.error("--trace simulates what was recorded before: it goes without names, --full and --save")
     if options.save:
         options.save.mkdir(parents=True, exist_ok=True)
     programs: dict[str, tuple[Program, dict[int, float]]] = {}
     if options.trace:
         costs = Costs()
         for path in options.trace:
-            programs[path.stem] = program_of(json.loads(path.read_text())["traceEvents"]), {}
+            programs[str(path)] = traced(path), {}
     else:
         costs = measured_costs()
         for name in options.names or NAMES:
             inputs = workload(name).prepare(workload(name).sizes[options.full])
-            program = recorded(name, inputs, options.save)
-            programs[name] = program, {count: real(name, inputs, count) for count in (1, 2)}
+            programs[name] = (
+                recorded(name, inputs, options.save),
+                {count: real(name, inputs, count) for count in (1, 2)},
+            )
     print(report.machine())
     told = {"promoting": costs.promote, "joining": costs.join, "stealing": costs.steal, "waking": costs.wake}
     print("nanoseconds: " + ", ".join(f"{name} {taken:.0f}" for name, taken in told.items()))
     rows, errors = [], []
-    for name, (program, times) in programs.items():
+    for name, (made, times) in programs.items():
         start = time.perf_counter()
-        work, span = work_of(program), span_of(program)
+        work, span = work_of(made), span_of(made)
         cells = [name, f"{work / 1e6:.1f}", f"{work / span:.0f}"]
-        found = {count: simulate(program, count, costs) for count in {*options.processors, *times}}
+        found = {count: simulate(made, count, costs) for count in {*options.processors, *times}}
         cells += [f"{work / found[count].time:.2f}" for count in options.processors]
         for count, taken in times.items():
             error = found[count].time / taken - 1
@@ -131,8 +163,11 @@ def main() -> None:
     headings = ["", "work, ms", "work / span", *(f"on {count}" for count in options.processors)]
     if errors:
         headings += ["error on 1", "on 2"]
-    print("\nthe speed-up over the work; and how much longer the simulation takes than the program itself\n")
+    compared = "; and how much longer the simulation takes than the program itself" if errors else ""
+    print(f"\nthe speed-up over the work{compared}\n")
     print(report.table([*headings, "s"], rows))
+    if options.trace:
+        print(f"\n{OWN_TRACE}")
     if errors:
         print(f"\nmean error: {sum(errors) / len(errors) * 100:.0f} %")
 

@@ -14,6 +14,7 @@ import importlib
 import json
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,17 @@ def workload(name: str) -> Workload:
     """A program by its name."""
     found: Workload = importlib.import_module(f"benchmarks.forkjoin.{name}").WORKLOAD
     return found
+
+
+def program(name: str) -> str:
+    """The name of a program, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none of that name.
+    """
+    if name not in NAMES:
+        raise argparse.ArgumentTypeError(f"there is no program {name!r}: it is one of {', '.join(NAMES)}")
+    return name
 
 
 def copies_at_once(made: Workload, copies: list[Inputs], rounds: int) -> float:
@@ -95,15 +107,18 @@ def reason(name: str, found: dict[str, Any], workers: int) -> str:
     return f"{name}: {speed:.2f}. {', '.join(parts)}. In a trace, {traced}."
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
+    """Run a command line, by default the process's own."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forkjoin", description="Measure parallel programs.")
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="programs; all of them by default")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", type=program, help=f"any of {', '.join(NAMES)}; default: all"
+    )
     parser.add_argument("--full", action="store_true", help="sizes that take about a second")
     parser.add_argument("--workers", type=int, default=2, help="processors for the second column (default 2)")
     parser.add_argument("--rounds", type=int, default=5, help="times everything is run (default 5)")
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all times")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     if options.rounds < 1 or options.workers < 2:
         parser.error("--rounds must be at least 1, and --workers at least 2")
     rivals = [] if options.alone else [made() for made in RIVALS]
