@@ -42,7 +42,7 @@ _maps: list[Any] = []
 
 @dataclass(frozen=True)
 class Sample:
-    """What a thread did at a beat: functions, outermost first."""
+    """What a thread did at a beat: functions, outermost first; and when, in nanoseconds of `time.monotonic_ns()`."""
 
     thread: str
     time: int
