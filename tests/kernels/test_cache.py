@@ -39,12 +39,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *options: str) -> list[str]:
+def run(folder: Path, *options: str, program: str = "program.py") -> list[str]:
     environment = {**os.environ, "GREENBEAT_CACHE": str(folder / "cache")}
     environment["PYTHONPATH"] = str(Path(greenbeat.__file__).parents[1])
-    command = [sys.executable, *options, str(folder / "program.py")]
+    command = [sys.executable, *options, str(folder / program)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     return done.stdout.split()
+
+
+def test_an_imported_program_has_names_of_its_own(folder: Path) -> None:
+    """What the object calls the kernel is told by traces and profiles."""
+    run(folder)
+    importing = "import program\nfrom greenbeat.kernels import linked\nprint([name for _, name in linked.entries()])"
+    (folder / "importing.py").write_text(importing)
+    found = run(folder, program="importing.py")
+    assert found[:2] == ["9", "1"]
+    assert found[3:] == ["['program.f']"]
 
 
 def test_a_second_process_compiles_nothing(folder: Path) -> None:

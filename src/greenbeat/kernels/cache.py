@@ -63,7 +63,9 @@ def reached(kernel: KernelFunction) -> tuple[list[KernelFunction], str]:
 
 def _described(function: KernelFunction) -> str:
     text = "".join(function.lines)
-    return f"{function.file}:{function.first_line}\n{function.described}\n{text}"
+    # The name is in the object, for traces and profiles: a program's main module is another one when it is imported.
+    name = f"{function.python.__module__}.{function.python.__qualname__}"
+    return f"{function.file}:{function.first_line} {name}\n{function.described}\n{text}"
 
 
 def key(kernel: KernelFunction) -> str:
