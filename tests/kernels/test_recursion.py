@@ -82,6 +82,16 @@ def spread(a: int, b: int, c: int, depth: int) -> int:
 
 
 @gb.kernel
+def other_names(a: int, b: int, c: int, depth: int) -> int:
+    if depth == 0:
+        return a * 100 + b * 10 + c
+    name = other_names
+    x, y = gb.par(other_names(a, b, c, depth - 1), name(depth, c, b, depth - 1))
+    z = (other_names if True else name)(a, depth, c, depth - 1)
+    return x + y + z + other_names(a, b, c, depth - 1)
+
+
+@gb.kernel
 def once(a: Numbers, b: Numbers) -> int:
     return a[0] + b[0]
 
@@ -132,7 +142,7 @@ def test_which_are_unchanged() -> None:
     assert found(total) == found(total_in_turn) == [0, 1, 2]
     assert found(everything) == [0, 1, 2, 3, 4, 5]
     assert found(filled) == [0, 1]
-    assert found(spawned) == [0, 1, 2]
+    assert found(spawned) == found(other_names) == [0, 1, 2]
     assert found(changed) == found(assigned) == found(spread) == found(once) == []
 
 
@@ -163,6 +173,7 @@ def test_other_uses_of_the_kernel() -> None:
     assert assigned(1, 2, 3, 10) == 16
     assert spread(1, 2, 3, 4) == 6
     assert spawned(1, 2, 3, 8) == 321
+    assert other_names(1, 2, 3, 5) == other_names.python(1, 2, 3, 5)
 
 
 def test_failures(many_tasks: None) -> None:

@@ -5,7 +5,9 @@ native.new_group()         a native function by name; exceptions that it sets ar
 """
 
 import ctypes
+import importlib
 import os
+import sys
 import threading
 import types
 from functools import cache
@@ -183,7 +185,15 @@ def native_types() -> tuple[Any, Any]:
     return _function, _call
 
 
+def _finish_imports() -> None:
+    """Let other threads import what they do of ours: a child would wait for them for ever."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("greenbeat.") and getattr(getattr(module, "__spec__", None), "_initializing", False):
+            importlib.import_module(name)
+
+
 def _before_fork() -> None:
+    _finish_imports()
     native.begin_fork()
 
 

@@ -18,6 +18,8 @@ from greenbeat.api.bridge import native
 from greenbeat.api.checks import described, shown
 
 MOST_WORKERS = 128
+# How often whoever closes a runtime looks after what is left to run, in seconds.
+_PATIENCE = 0.05
 # Threads of a runtime at most, those included that work in place of others.
 MOST_THREADS = 512
 
@@ -129,8 +131,12 @@ class Runtime:
             native.stop_pool(1)
             # Under the lock: a new runtime would let workers go on that have not seen yet that they are to end.
             while self._threads:
-                self._threads[-1].join()
-                self._threads.pop()
+                self._threads[-1].join(_PATIENCE)
+                if self._threads[-1].is_alive():
+                    # The host function that keeps it may wait for tasks that were cancelled, and no worker is left.
+                    native.work_in_pool()
+                else:
+                    self._threads.pop()
 
     def __enter__(self) -> "Runtime":
         if not self._open:

@@ -15,6 +15,7 @@ import ast
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -50,12 +51,22 @@ SIZE_RANGE = "i64 0, i64 -9223372036854775808"
 assert _builtins and _parallel
 
 
+@dataclass(frozen=True)
+class KernelCall:
+    """A call of a kernel: the function that is called, which may be its body, and what comes after fiber and top."""
+
+    kernel: KernelFunction
+    symbol: str
+    operands: list[Value]
+
+
 class KernelEmitter(KernelStatements):
     """Compiles one kernel; `text` is the finished definition.
 
     Attributes:
         passed_on: arrays that are given to other kernels: own parameter, kernel, its parameter.
         unchanged: the numbers of parameters that the kernel hands on to itself, see `recursion.py`.
+        heads: LLVM's parameters for each of the kernel's.
     """
 
     def __init__(self, unit: "KernelUnit", function: KernelFunction) -> None:
@@ -64,6 +75,7 @@ class KernelEmitter(KernelStatements):
         self.discarded = set()
         self.fork_top = FORK_TOP
         self.unchanged = recursion.unchanged_parameters(function)
+        self.heads: list[list[str]] = []
         super().__init__(unit, function)
         try:
             self.text = self._define()
@@ -74,7 +86,7 @@ class KernelEmitter(KernelStatements):
         kernel = self.kernel
         self.scope.debug_scope = self.unit.debug_function(kernel, self.tree.lineno)
         self.at(self.tree)
-        heads: list[list[str]] = []
+        heads = self.heads
         self.block_label = "begin"
         for number, (name, kind) in enumerate(kernel.parameters):
             parameters, value = parameter(f"%${number}", kind, number)
@@ -215,34 +227,29 @@ class KernelEmitter(KernelStatements):
     def call_kernel(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> Any:
         """A call of a kernel."""
         self.calls = True
-        return self.emit_kernel_call(kernel, self.call_operands(kernel, arguments, node), self.fork_top)
+        return self.emit_kernel_call(self.prepared_call(kernel, arguments, node), self.fork_top)
 
-    def is_body(self, kernel: KernelFunction) -> bool:
-        """Whether a call of a kernel here is one of its body, with what is unchanged."""
-        return kernel is self.kernel and bool(self.unchanged)
-
-    def call_operands(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> list[Value]:
-        """`kernel_operands` for a call, or a branch, from here."""
+    def prepared_call(self, kernel: KernelFunction, arguments: list[Any], node: ast.AST) -> KernelCall:
+        """A call of a kernel, or a branch that is one: of its body, if that has what is unchanged already."""
         operands = self.kernel_operands(kernel, arguments, node)
-        if not self.is_body(kernel):
-            return operands
-        numbers = [number for number, (_, kind) in enumerate(kernel.parameters) for _ in range(word_count(kind))]
-        changed = [word for number, word in zip(numbers, operands, strict=True) if number not in self.unchanged]
-        return [Value(recursion.UNCHANGED, t.PointerType(t.U8)), *changed]
+        self.unit.reference(kernel)
+        if kernel is self.kernel and self.unchanged:
+            numbers = [number for number, (_, kind) in enumerate(kernel.parameters) for _ in range(word_count(kind))]
+            names = [recursion.kind_and_name(head)[1] for heads in self.heads for head in heads]
+            words = list(zip(numbers, names, operands, strict=True))
+            # By another name, the kernel may be called with anything.
+            if all(operand.ir == name for number, name, operand in words if number in self.unchanged):
+                changed = [operand for number, _, operand in words if number not in self.unchanged]
+                unchanged = Value(recursion.UNCHANGED, t.PointerType(t.U8))
+                return KernelCall(kernel, recursion.body_symbol(kernel), [unchanged, *changed])
+        return KernelCall(kernel, kernel.symbol, operands)
 
-    def branch_site(self, kernel: KernelFunction) -> str:
-        """What the record of a branch begins with that has `call_operands`."""
-        site: str = self.unit.branch_site(kernel, self.unchanged if self.is_body(kernel) else frozenset())
-        return site
-
-    def emit_kernel_call(self, kernel: KernelFunction, operands: list[Value], top: str) -> Any:
-        """A call with these operands; its own forks begin at `top`."""
-        words = "".join(f", {operand.type.ir} {operand.ir}" for operand in operands)
+    def emit_kernel_call(self, call: KernelCall, top: str) -> Any:
+        """A call; its own forks begin at `top`."""
+        kernel = call.kernel
+        words = "".join(f", {operand.type.ir} {operand.ir}" for operand in call.operands)
         kind = result_ir(kernel.result)
-        name = self.unit.reference(kernel)
-        if self.is_body(kernel):
-            name = f'@"{recursion.body_symbol(kernel)}"'
-        text = f"call {CONVENTION} {kind} {name}(ptr {FIBER}, ptr {top}{words})"
+        text = f'call {CONVENTION} {kind} @"{call.symbol}"(ptr {FIBER}, ptr {top}{words})'
         if kernel.result == t.VOID:
             self.line(text)
             return Value("", t.VOID)
@@ -370,9 +377,10 @@ class KernelUnit(Unit):
         self.numbers += 1
         return f"{stem}.{self.numbers}"
 
-    def branch_site(self, kernel: KernelFunction, unchanged: frozenset[int] = frozenset()) -> str:
+    def branch_site(self, kernel: KernelFunction, called: str) -> str:
         """The constant that a record of a branch begins with: how to run the kernel, or its body, as a task."""
-        called = recursion.body_symbol(kernel) if unchanged else kernel.symbol
+        body = called == recursion.body_symbol(kernel)
+        unchanged = recursion.unchanged_parameters(kernel) if body else frozenset()
         name = f'@"{called}.site"'
         if name not in self.thunks:
             kinds = list(forking.operand_types(kernel, unchanged))

@@ -12,7 +12,7 @@ what happens at beats.
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from greenbeat.forkjoin import words
@@ -117,15 +117,16 @@ def rebuilt(kind: t.Type, parts: Iterator[Value]) -> Any:
 # ---------------------------------------------------------------- par
 
 
-def branch(emitter: Any, node: ast.expr) -> tuple[KernelFunction, list[Value]]:
-    """A branch of a `par`: the kernel and its operands."""
+def branch(emitter: Any, node: ast.expr) -> Any:
+    """A branch of a `par`, as a call of a kernel."""
     kernel: KernelFunction | None = emitter.kernel_called(node) if isinstance(node, ast.Call) else None
     if kernel is None or not isinstance(node, ast.Call):
-        return emitter.error("par takes calls of kernels, as in gb.par(f(a), g(b))", node)  # type: ignore[no-any-return]
-    operands = emitter.call_operands(kernel, emitter.arguments(node), node)
-    if len(operands) > MOST_WORDS:
-        emitter.error(f"a branch of par takes at most {MOST_WORDS} words, and this one has {len(operands)}", node)
-    return kernel, operands
+        return emitter.error("par takes calls of kernels, as in gb.par(f(a), g(b))", node)
+    call = emitter.prepared_call(kernel, emitter.arguments(node), node)
+    words = len(call.operands)
+    if words > MOST_WORDS:
+        emitter.error(f"a branch of par takes at most {MOST_WORDS} words, and this one has {words}", node)
+    return call
 
 
 @syntax(words.par, "par(f(a), g(b))", checked=True)
@@ -136,20 +137,21 @@ def fork(emitter: Any, node: ast.Call) -> Any:
     branches = [branch(emitter, argument) for argument in node.args]
     top = emitter.fork_top
     records: list[str] = []
-    for kernel, operands in reversed(branches[1:]):
-        emitter.line(f"store ptr {emitter.branch_site(kernel)}, ptr {top}, align 8")
-        store_words(emitter, offset(emitter, top, 1), operands)
+    for call in reversed(branches[1:]):
+        emitter.line(f"store ptr {emitter.unit.branch_site(call.kernel, call.symbol)}, ptr {top}, align 8")
+        store_words(emitter, offset(emitter, top, 1), call.operands)
         records.append(top)
-        top = offset(emitter, top, 1 + max(len(operands), word_count(kernel.result)))
+        top = offset(emitter, top, 1 + max(len(call.operands), word_count(call.kernel.result)))
     emitter.check_fork(top)
-    results = [emitter.emit_kernel_call(*branches[0], top)]
-    for (kernel, operands), record in zip(branches[1:], reversed(records), strict=True):
-        results.append(join(emitter, kernel, operands, record))
+    results = [emitter.emit_kernel_call(branches[0], top)]
+    for call, record in zip(branches[1:], reversed(records), strict=True):
+        results.append(join(emitter, call, record))
     return tuple(results)
 
 
-def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: str) -> Any:
+def join(emitter: Any, call: Any, record: str) -> Any:
     """Run a branch whose record was not touched, else take its result."""
+    kernel = call.kernel
     serial, promoted, take, done = (emitter.label(stem) for stem in ("serial", "promoted", "take", "done"))
     kinds = [computed(kind) for kind in scalars(kernel.result)]
     # What was promoted has its child's address there, with this bit; a site has not.
@@ -167,8 +169,8 @@ def join(emitter: Any, kernel: KernelFunction, operands: list[Value], record: st
     emitter.jump(done)
     emitter.start(serial)
     # From the record, where they are anyway: what is not needed across the first branch's call needs no register there.
-    kept = [load_word(emitter, offset(emitter, record, 1), i, value.type) for i, value in enumerate(operands)]
-    result = emitter.emit_kernel_call(kernel, kept, record)
+    kept = [load_word(emitter, offset(emitter, record, 1), i, value.type) for i, value in enumerate(call.operands)]
+    result = emitter.emit_kernel_call(replace(call, operands=kept), record)
     own = flattened(result) if kinds else []
     serial_end = emitter.block_label
     emitter.jump(done)

@@ -10,6 +10,7 @@ Both give the same results, and raise the same exceptions.
 """
 
 import ctypes
+import os
 import threading
 import types
 from collections.abc import Callable
@@ -150,9 +151,14 @@ def compile_now(made: Any, again: bool = False) -> None:
         # The library is never unloaded: calls may be inside of what it replaces.
         *code, forks, _ = (library.addresses[symbol] for symbol in cache.SYMBOLS)
         set_kernel_code(made, *code)
-        if ctypes.string_at(forks, 1) != b"\0":
-            _ready_for_forks()
         made._key = key
+    # Without the lock: who closes the runtime meanwhile waits for workers, which may wait to compile.
+    if ctypes.string_at(forks, 1) != b"\0":
+        _ready_for_forks()
+
+
+# A child could not go on with what another thread compiles.
+os.register_at_fork(before=_compiling.acquire, after_in_parent=_compiling.release, after_in_child=_compiling.release)
 
 
 def _ready_for_forks() -> None:

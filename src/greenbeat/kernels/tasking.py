@@ -54,7 +54,7 @@ def spawn(emitter: Any, node: ast.Call) -> Any:
         emitter.error(f"a kernel gives at most {MOST_CHANNELS} channels to a task", node)
     call = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
     operands = emitter.kernel_operands(kernel, emitter.arguments(call), node)
-    site = emitter.unit.branch_site(kernel)
+    site = emitter.unit.branch_site(kernel, kernel.symbol)
     emitter.unit.reference(kernel)
     made = service(emitter, support.spawn, f", ptr {site}", WORDS)
     place = service(emitter, support.words_of, f", ptr {made.ir}", WORDS)

@@ -97,6 +97,10 @@ class Engine:
         self.images = images and start.possible() and not (self.debug or flag("GREENBEAT_PERF"))
         self._functions: dict[str, Any] = {}
         self._lock = threading.RLock()
+        # A child could not go on with what another thread builds.
+        os.register_at_fork(
+            before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+        )
 
     # ---------------------------------------------------------------- use
 

@@ -46,7 +46,7 @@ from greenbeat.runtime.system import (
     syscall,
     usleep,
 )
-from greenbeat.runtime.tasks import Thread, threads
+from greenbeat.runtime.tasks import Thread, this_thread, threads
 from greenbeat.tasks.locks import sleep_while, wake_sleepers
 
 # Nanoseconds between two beats, at first and where branches are forked.
@@ -230,5 +230,8 @@ def set_beat(nanoseconds: u64) -> None:
 
 @export
 def forget_pacemaker() -> None:
-    """In a forked child, which has no pacemaker: the next call starts one."""
+    """In a forked child, which has no pacemaker: the next call starts one, or now what goes on here."""
     state[0] = NOT_STARTED
+    thread = this_thread()
+    if thread is not None and thread.running != 0:
+        wake()

@@ -16,6 +16,7 @@ Records and tasks are recycled, never freed, so others may look at them without 
 
 from greenbeat.native import (
     addressof,
+    atomic_load,
     atomic_store,
     cast,
     compare_exchange,
@@ -59,6 +60,7 @@ from greenbeat.runtime.system import (
     reserve,
 )
 from greenbeat.tasks.layout import Fiber, Worker
+from greenbeat.tasks.stacks import empty_cache
 
 DEFAULT_STACK = 1 << 20
 # The largest that a limit can ask for.
@@ -185,8 +187,16 @@ def recycle_task(task: ptr[Task]) -> None:
 
 @native
 def thread_ended(record: ptr[void]) -> None:
-    """A thread is gone. This runs without the GIL."""
+    """A thread is gone: what it has cached is for others. This runs without the GIL."""
     thread = cast(ptr[Thread], record)
+    if thread.worker is not None:
+        empty_cache(thread.worker)
+    forget_thread(thread)
+
+
+@native
+def forget_thread(thread: ptr[Thread]) -> None:
+    """Let a record be another thread's."""
     thread.task = None
     atomic_store(addressof(thread.fiber), cast(ptr[Fiber], 0), "relaxed")
     atomic_store(addressof(thread.running), u32(0), "release")
@@ -265,6 +275,32 @@ def current_task() -> ptr[Task]:
 
 
 @native
+def is_cancelled(task: ptr[Task]) -> bool:
+    """Whether a task is to end, or one that waits for it; null is nobody."""
+    while task is not None:
+        if atomic_load(addressof(task.fiber.cancelled), "relaxed") != 0:
+            return True
+        task = task.outer
+    return False
+
+
+# What `pthread_self` gives in the thread in which Python handles signals.
+main_thread = static(u64, name="main_thread")
+
+
+@export
+def set_main_thread(thread: u64) -> None:
+    """Tell which thread handles signals."""
+    main_thread[0] = thread
+
+
+@inline
+def handles_signals() -> bool:
+    """Whether Python handles signals in the calling thread."""
+    return pthread_self() == main_thread[0]
+
+
+@native
 def waits_for(thread: ptr[Thread], task: ptr[Task]) -> bool:
     """Whether a thread is in a host function of a task."""
     waiting = thread.task
@@ -280,7 +316,7 @@ def forget_other_threads() -> None:
     thread = threads[0]
     while thread is not None:
         if thread != own and thread.used != 0:
-            thread_ended(thread)
+            forget_thread(thread)
         thread = thread.next
     task = tasks[0]
     while task is not None:

@@ -10,7 +10,6 @@ from greenbeat.native import (
     atomic_load,
     atomic_store,
     cast,
-    export,
     function,
     inline,
     native,
@@ -25,7 +24,8 @@ from greenbeat.native import (
 from greenbeat.runtime.hooks import take_exception
 from greenbeat.runtime.pacemaker import profiling
 from greenbeat.runtime.pythonapi import PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
-from greenbeat.runtime.system import now, pthread_self
+from greenbeat.runtime.system import now
+from greenbeat.runtime.tasks import Thread, handles_signals, is_cancelled
 from greenbeat.tasks.layout import (
     CALLING,
     CANCELLED,
@@ -36,7 +36,7 @@ from greenbeat.tasks.layout import (
     Fiber,
     Worker,
 )
-from greenbeat.tasks.pool import FAIRNESS, pool, share_following, share_tasks, sit_down
+from greenbeat.tasks.pool import FAIRNESS, is_stopping, pool, share_following, share_tasks, sit_down
 from greenbeat.tasks.sampling import sample_fiber
 from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
@@ -45,8 +45,6 @@ from greenbeat.tasks.tracing import BEAT, no_fiber, trace
 
 # A driver without the GIL takes it this often to look for signals, in nanoseconds, if they are for its thread.
 SIGNAL_PERIOD = 20_000_000
-# What `pthread_self` gives in the thread in which Python handles signals.
-main_thread = static(u64, name="main_thread")
 # A frame that forks has at least 32 bytes, its record at most 17 words.
 RECORDS = 5
 LEAST_STEP = 512
@@ -58,12 +56,6 @@ def leave(fiber: ptr[Fiber], action: u32) -> None:
     worker = fiber.worker
     worker.action = action
     switch(addressof(fiber.stack_pointer), worker.scheduler, fiber)
-
-
-@export
-def set_main_thread(thread: u64) -> None:
-    """Tell which thread handles signals."""
-    main_thread[0] = thread
 
 
 # What ends the promoted branches of a fiber that is abandoned; see `forkjoin/promotion.py`.
@@ -119,12 +111,15 @@ def driver_beat(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     worker = fiber.worker
     time = now()
     sit_down(worker)
-    is_due = time - worker.looked >= SIGNAL_PERIOD and pthread_self() == main_thread[0]
+    is_due = time - worker.looked >= SIGNAL_PERIOD and handles_signals()
     if worker.python is None or is_due:
         worker.looked = time
         take_gil(worker)
         check_signals(worker)
         give_up_gil(worker)
+    if is_cancelled(cast(ptr[Thread], worker.thread).task):
+        # The task whose host function has called this.
+        cancel(worker.root)
 
 
 @native
@@ -139,7 +134,7 @@ def beat(fiber: ptr[Fiber]) -> None:
     atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")
     if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         abandon(fiber, CANCELLED)
-    if atomic_load(addressof(pool.stopping), "relaxed") != 0 and worker.root is None and fiber.driver is None:
+    if is_stopping(worker) and (fiber.driver is None or fiber.driver == worker):
         abandon(fiber, CANCELLED)
     share_following(worker)
     share_tasks(worker)
@@ -153,8 +148,7 @@ def beat(fiber: ptr[Fiber]) -> None:
             abandon(fiber, CANCELLED)
         if fiber == root:
             return
-    stopping = root is None and atomic_load(addressof(pool.stopping), "relaxed") != 0
-    if stopping or atomic_load(addressof(pool.count), "relaxed") != 0:
+    if is_stopping(worker) or atomic_load(addressof(pool.count), "relaxed") != 0:
         # What is shared goes first, not a branch of this fiber: each branch that has begun needs a stack until it ends,
         # so one begins only when nothing else is left to do.
         worker.ticks = FAIRNESS

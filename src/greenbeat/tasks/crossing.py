@@ -38,11 +38,11 @@ from greenbeat.runtime.pythonapi import (
     drop,
 )
 from greenbeat.runtime.system import now
-from greenbeat.runtime.tasks import Thread, show_fuel, take_fuel
+from greenbeat.runtime.tasks import Thread, is_cancelled, show_fuel, take_fuel
 from greenbeat.tasks import deque
 from greenbeat.tasks.beat import call_on_thread, driver_beat, give_up_gil, leave, take_gil
 from greenbeat.tasks.layout import BY_CANCEL, BY_TIME, YIELDED, Fiber
-from greenbeat.tasks.pool import pool, share_following
+from greenbeat.tasks.pool import is_stopping, pool, share_following
 from greenbeat.tasks.sampling import guest_sampler
 from greenbeat.tasks.scheduler import has_ended
 from greenbeat.tasks.slots import guest_of, task_of
@@ -194,16 +194,6 @@ def beat_on_thread(fiber: ptr[Fiber], argument: ptr[void]) -> None:
     thread.task = outer
 
 
-@native
-def is_cancelled(task: ptr[Task]) -> bool:
-    """Whether a task is to end, or one that waits for it."""
-    while task is not None:
-        if atomic_load(addressof(task.fiber.cancelled), "relaxed") != 0:
-            return True
-        task = task.outer
-    return False
-
-
 @native(shared=True, noinline=True)
 def beat_of_guest(task: ptr[Task]) -> u32:
     """What a guest does when it finds its pulse set. `task.top` covers all that is live.
@@ -226,8 +216,7 @@ def beat_of_guest(task: ptr[Task]) -> u32:
     task.limit = task.soft
     show_fuel(task)
     root = worker.root
-    stopping = root is None and atomic_load(addressof(pool.stopping), "relaxed") != 0
-    if stopping or is_cancelled(task):
+    if is_stopping(worker) or is_cancelled(task):
         return TRAP_CANCELLED
     if task.deadline != 0 and now() >= task.deadline:
         return TRAP_TIME

@@ -102,6 +102,12 @@ def stand_up(worker: ptr[Worker]) -> None:
 
 
 @inline
+def is_stopping(worker: ptr[Worker]) -> bool:
+    """Whether what a worker runs is to end because the pool does: what a driver has called is left to that."""
+    return atomic_load(addressof(pool.stopping), "relaxed") != 0 and (worker.root is None or worker.is_pool != 0)
+
+
+@inline
 def seat_is_free() -> bool:
     """Whether one more may steal."""
     return atomic_load(addressof(pool.seated), "relaxed") < atomic_load(addressof(pool.seats), "relaxed")

@@ -26,7 +26,7 @@ from greenbeat.native import (
 from greenbeat.runtime.layout import Task
 from greenbeat.runtime.pacemaker import EVERYWHERE, begin_running, end_running, raise_pulse
 from greenbeat.runtime.system import EXPEDITED, MEMBARRIER, now, syscall
-from greenbeat.runtime.tasks import Thread
+from greenbeat.runtime.tasks import Thread, handles_signals
 from greenbeat.tasks.layout import (
     BY_CANCEL,
     CALLING,
@@ -202,6 +202,9 @@ def find(worker: ptr[Worker]) -> ptr[Fiber]:
 WOKEN, SEARCHING, INTERRUPTED = 0, 1, 2
 
 
+# How long who may have to look at something else sleeps at most, in nanoseconds: a signal that arrives just before the
+# sleep does not end it, nor does the cancellation of a task whose host function sleeps.
+PATIENCE = 50_000_000
 # How long a worker that has nothing to do looks around before it sleeps, in nanoseconds. To sleep and to be woken takes
 # the system as long, and whoever makes something ready meanwhile need not wake anybody.
 LINGER = 30_000
@@ -234,7 +237,7 @@ def linger(root: ptr[Fiber]) -> bool:
 
 @native
 def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
-    """Sleep until there may be something to run, or the root has ended, or a signal has arrived."""
+    """Sleep until there may be something to run, or the root has ended, or it is time to look for signals."""
     if linger(root):
         return SEARCHING
     thread = cast(ptr[Thread], worker.thread)
@@ -248,7 +251,8 @@ def rest(worker: ptr[Worker], root: ptr[Fiber]) -> u32:
         take_from_sleepers(worker)
     else:
         assert dawdle()
-        sleep_while(addressof(worker.asleep), ASLEEP, 0)
+        watchful = root is not None and virtual.on == 0 and (handles_signals() or thread.task is not None)
+        sleep_while(addressof(worker.asleep), ASLEEP, u64(PATIENCE) if watchful else u64(0))
         if atomic_load(addressof(worker.asleep), "acquire") == ASLEEP and take_from_sleepers(worker):
             result = u32(INTERRUPTED)
     # If somebody else took it out, its word changes any moment.

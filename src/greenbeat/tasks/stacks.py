@@ -237,12 +237,23 @@ def strip(depot: ptr[Depot], fiber: ptr[Fiber]) -> bool:
 @native(noinline=True)
 def overflow_to_depot(worker: ptr[Worker], size_class: u32) -> None:
     """Move half of a worker's cache to the depot."""
+    half = cached[size_class] // 2
+    move_to_depot(worker, size_class, half if half != 0 else u32(1))
+
+
+@native
+def empty_cache(worker: ptr[Worker]) -> None:
+    """Move all of a worker's cache to the depots."""
+    for i in range(u32(CLASSES)):
+        move_to_depot(worker, i, worker.free_count[i])
+
+
+@native
+def move_to_depot(worker: ptr[Worker], size_class: u32, count: u32) -> None:
+    """Move some fibers, of those that a worker has in its cache, to the depot."""
     depot = depots + size_class
-    moved = cached[size_class] // 2
-    if moved == 0:
-        moved = 1
     lock(addressof(depot.guard))
-    for _ in range(moved):
+    for _ in range(count):
         fiber = worker.free[size_class]
         worker.free[size_class] = fiber.next
         worker.free_count[size_class] -= 1

@@ -29,7 +29,7 @@ from greenbeat.runtime.hooks import put_exception
 from greenbeat.runtime.pacemaker import begin_running, end_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
 from greenbeat.runtime.system import SIGNAL_WORDS, block_signals, now, restore_signals
-from greenbeat.runtime.tasks import Thread, this_thread, threads
+from greenbeat.runtime.tasks import Thread, handles_signals, is_cancelled, this_thread, threads
 from greenbeat.tasks.beat import check_signals, give_up_gil, take_gil
 from greenbeat.tasks.channels import (
     OK,
@@ -70,6 +70,7 @@ from greenbeat.tasks.pool import (
 )
 from greenbeat.tasks.scheduler import (
     INTERRUPTED,
+    PATIENCE,
     SEARCHING,
     cancel,
     cancel_or_give,
@@ -227,6 +228,13 @@ def forget_pool() -> None:
 # ---------------------------------------------------------------- calls
 
 
+@native
+def who_waits_is_to_end(worker: ptr[Worker]) -> bool:
+    """Whether a task is to end, or the pool of one, whose host function this thread is in."""
+    stopping = worker.is_pool != 0 and atomic_load(addressof(pool.stopping), "relaxed") != 0
+    return stopping or is_cancelled(cast(ptr[Thread], worker.thread).task)
+
+
 @native(noinline=True)
 def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
     """The fiber that a thread of Python's has called is parked, or runs elsewhere: help until it has ended."""
@@ -251,6 +259,8 @@ def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
             take_gil(worker)
             check_signals(worker)
             give_up_gil(worker)
+            if who_waits_is_to_end(worker):
+                cancel(root)
     if searching:
         # We were woken for something that somebody else has to find now.
         stop_searching()
@@ -348,18 +358,8 @@ def task_ended(fiber: ptr[Fiber]) -> bool:
 
 # How sleeping ended: by the word or the deadline; with an exception set; because who sleeps is to end.
 SLEPT, ALARMED, DISTURBED = 0, 1, 2
-# How often a host function of a task looks whether it is to end while it sleeps, in nanoseconds.
-PATIENCE = 50_000_000
 # How long a thread looks before it sleeps, in nanoseconds: to sleep and to be woken takes the system longer.
 WATCHED = 10_000
-
-
-@native
-def is_to_end(fiber: ptr[Fiber]) -> bool:
-    """Whether a task of the pool, whose host function sleeps, was cancelled, or its runtime is closed."""
-    return (
-        atomic_load(addressof(fiber.cancelled), "relaxed") != 0 or atomic_load(addressof(pool.stopping), "relaxed") != 0
-    )
 
 
 @native
@@ -375,14 +375,14 @@ def watch(signal: ptr[u32]) -> None:
 def sleep_on(signal: ptr[u32], deadline: u64, may_end: bool) -> u32:
     """Sleep without the GIL until a word is set, or a deadline (0: none).
 
-    In a host function of a task of the pool, the worker's seat is given up meanwhile, and with `may_end` the task's
+    A worker of the pool gives up its seat meanwhile. In a host function of a task, with `may_end`, the task's
     cancellation ends the sleep.
     """
     how = u32(SLEPT)
     worker = this_worker()
-    hosting = cast(ptr[Fiber], 0)
-    if worker is not None and worker.is_pool != 0:
-        hosting = worker.current
+    hosting = worker is not None and cast(ptr[Thread], worker.thread).task is not None
+    in_pool = worker is not None and worker.is_pool != 0
+    if in_pool:
         stand_up(worker)
         if anything_ready():
             wake_one()
@@ -395,19 +395,19 @@ def sleep_on(signal: ptr[u32], deadline: u64, may_end: bool) -> u32:
             if time >= deadline:
                 break
             left = deadline - time
-        if hosting is not None:
-            if may_end and is_to_end(hosting):
-                how = DISTURBED
-                break
+        if hosting and may_end and who_waits_is_to_end(worker):
+            how = DISTURBED
+            break
+        if hosting or handles_signals():
             left = left if left != 0 and left < PATIENCE else u64(PATIENCE)
         sleep_until_given(signal, left)
-        if hosting is None and not is_given(signal) and (deadline == 0 or now() < deadline):
+        if handles_signals() and not is_given(signal) and (deadline == 0 or now() < deadline):
             PyEval_RestoreThread(state)
             if PyErr_CheckSignals() != 0:
                 how = ALARMED
             state = PyEval_SaveThread()
     PyEval_RestoreThread(state)
-    if hosting is not None:
+    if in_pool:
         sit_down(worker)
     return how
 
