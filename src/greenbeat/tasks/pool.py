@@ -3,8 +3,9 @@
 A fiber that becomes ready goes to its worker's `following` place; what was there goes to the deque, where others may
 steal it. What comes from threads that are no workers, or was interrupted by a beat, goes to the shared queue.
 
-A worker that finds nothing says that it sleeps, makes every other thread pass a memory barrier, and looks once more.
-So whoever makes a fiber ready needs no barrier of its own: either it sees the sleeper, or the sleeper sees the fiber.
+A worker that finds nothing looks around for a moment (`scheduler.linger`), since to sleep and to be woken takes long.
+Then it says that it sleeps, makes every other thread pass a memory barrier, and looks once more. So whoever makes a
+fiber ready needs no barrier of its own: either it sees the sleeper, or the sleeper sees the fiber.
 
 A runtime has as many *seats* as it was given workers. Whoever runs fibers takes one, a thread that called a kernel too
 from its first beat on; without a seat a worker runs what is in the shared queue, and steals nothing. So a call that
