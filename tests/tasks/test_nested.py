@@ -128,6 +128,61 @@ def test_a_runtime_is_closed_while_threads_compile() -> None:
     """)
 
 
+def test_a_guest_whose_host_function_closes_the_runtime_goes_on_with_beats() -> None:
+    succeeds("""
+        begun = gb.Channel(gb.i64, 1)
+        runtime = gb.Runtime(1)
+        task = gb.spawn(guest(lambda: (begun.send(1), time.sleep(0.2))).call)
+        begun.recv()
+        try:
+            guest(runtime.close, seconds=0.5).call_and_spin()
+        except gb.Exhausted:
+            sys.exit(0)
+        sys.exit(1)
+    """)
+
+
+def test_a_close_that_is_interrupted_is_gone_on_with() -> None:
+    succeeds("""
+        begun = gb.Channel(gb.i64, 1)
+        def host():
+            begun.send(1)
+            time.sleep(0.4)
+        signal.signal(signal.SIGALRM, lambda *_: 1 // 0)
+        for again in (True, False):
+            runtime = gb.Runtime(1)
+            task = gb.spawn(guest(host).call_and_spin)
+            begun.recv()
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with contextlib.suppress(ZeroDivisionError):
+                runtime.close()
+            assert not task.done
+            if again:
+                runtime.close()
+            with gb.Runtime(1):
+                assert task.done and task.cancelled
+    """)
+
+
+def test_runtimes_are_closed_while_calls_wait() -> None:
+    succeeds("""
+        end = time.monotonic() + 2
+        def call():
+            while time.monotonic() < end:
+                with contextlib.suppress(gb.Cancelled):
+                    chain(5)
+        threads = [threading.Thread(target=call) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while time.monotonic() < end:
+            with gb.Runtime(2):
+                keep = [gb.spawn(forever), gb.spawn(guest().spin)]
+                time.sleep(0.005)
+        for thread in threads:
+            thread.join()
+    """)
+
+
 def test_a_fork_while_a_kernel_is_compiled() -> None:
     succeeds("""
         from greenbeat.kernels import cache

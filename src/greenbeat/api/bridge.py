@@ -80,6 +80,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "stop_profiling": (_word,),
     "set_code_map": (None, ctypes.c_void_p),
     "work_in_pool": (ctypes.c_bool,),
+    "run_what_is_left": (None,),
     "stop_pool": (None, _half),
     "set_seats": (None, _half),
     "set_stack_cache": (None, _half),

@@ -27,6 +27,8 @@ MOST_THREADS = 512
 _guard = threading.RLock()
 _here = threading.local()
 _current: "Runtime | None" = None
+# The one that is closed, as long as it has workers.
+_closing: "Runtime | None" = None
 # Whether the current one was made by hand, not on first use.
 _chosen = False
 
@@ -64,7 +66,7 @@ class Runtime:
 
     def _start(self, *, chosen: bool) -> None:
         global _current, _chosen
-        self._threads: list[threading.Thread] = []
+        self._threads: list[_WorkerThread] = []
         self._open = False
         # Threads of workers that sleep in host functions; under a lock of its own, which is held for moments only.
         self._asleep = 0
@@ -75,6 +77,8 @@ class Runtime:
                 if _chosen:
                     raise RuntimeError("there is a runtime already: close it first, or make it in a `with` block")
                 _current.close()
+            if _closing is not None:
+                _closing._await_workers()
             native.stop_pool(0)
             native.set_seats(self.workers)
             self._open = True
@@ -89,7 +93,7 @@ class Runtime:
 
     def _add_thread(self, place: int | None) -> None:
         name = f"greenbeat worker {len(self._threads)}"
-        thread = threading.Thread(target=_work, args=(place,), name=name, daemon=True)
+        thread = _WorkerThread(name, place)
         thread.start()
         self._threads.append(thread)
 
@@ -119,24 +123,34 @@ class Runtime:
         Raises:
             RuntimeError: a task calls this.
         """
-        global _current
+        global _current, _closing
         _refuse_workers()
         with _guard:
-            if not self._open:
-                return
-            with self._counting:
-                self._open = False
-            if _current is self:
-                _current = None
-            native.stop_pool(1)
-            # Under the lock: a new runtime would let workers go on that have not seen yet that they are to end.
-            while self._threads:
-                self._threads[-1].join(_PATIENCE)
-                if self._threads[-1].is_alive():
-                    # The host function that keeps it may wait for tasks that were cancelled, and no worker is left.
-                    native.work_in_pool()
-                else:
-                    self._threads.pop()
+            if self._open:
+                with self._counting:
+                    self._open = False
+                if _current is self:
+                    _current = None
+                _closing = self
+                native.stop_pool(1)
+            self._await_workers()
+
+    def _await_workers(self) -> None:
+        """Wait for the workers of a closed runtime. If that is interrupted, the next close or runtime goes on with it.
+
+        Under the lock: a new runtime would let workers go on that have not seen yet that they are to end.
+        """
+        global _closing
+        while self._threads:
+            # A `join` that is interrupted takes the thread for ended, in some versions of Python.
+            if self._threads[-1].over.wait(_PATIENCE):
+                self._threads[-1].join()
+                self._threads.pop()
+            else:
+                # The host function that keeps it may wait for tasks that were cancelled, and no worker is left.
+                native.run_what_is_left()
+        if _closing is self:
+            _closing = None
 
     def __enter__(self) -> "Runtime":
         if not self._open:
@@ -164,12 +178,23 @@ def _refuse_workers() -> None:
         raise RuntimeError("a task cannot make or close the runtime that it runs in")
 
 
-def _work(place: int | None) -> None:
-    _here.is_worker = True
-    if place is not None:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(threading.get_native_id(), {place})
-    native.work_in_pool()
+class _WorkerThread(threading.Thread):
+    """A thread that runs tasks until the pool stops; `over` is set then."""
+
+    def __init__(self, name: str, place: int | None) -> None:
+        super().__init__(name=name, daemon=True)
+        self.over, self._place = threading.Event(), place
+
+    def run(self) -> None:
+        """Be a worker, on one processor if there is a place."""
+        try:
+            _here.is_worker = True
+            if self._place is not None:
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(threading.get_native_id(), {self._place})
+            native.work_in_pool()
+        finally:
+            self.over.set()
 
 
 def wait_natively(function: Any, *arguments: Any) -> Any:
@@ -200,11 +225,11 @@ def _close_at_exit() -> None:
 
 
 def _forget_in_child() -> None:
-    global _current, _chosen, _guard
+    global _current, _closing, _chosen, _guard
     if _current is not None:
         _current._open = False
         _current._threads.clear()
-    _current, _chosen, _guard = None, False, threading.RLock()
+    _current, _closing, _chosen, _guard = None, None, False, threading.RLock()
     _here.is_worker = False
 
 

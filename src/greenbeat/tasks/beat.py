@@ -36,7 +36,7 @@ from greenbeat.tasks.layout import (
     Fiber,
     Worker,
 )
-from greenbeat.tasks.pool import FAIRNESS, is_stopping, pool, share_following, share_tasks, sit_down
+from greenbeat.tasks.pool import FAIRNESS, ends_with_pool, pool, share_following, share_tasks, sit_down
 from greenbeat.tasks.sampling import sample_fiber
 from greenbeat.tasks.scheduler import cancel, has_ended
 from greenbeat.tasks.stacks import KEPT, fork_end, hard_floor
@@ -134,7 +134,7 @@ def beat(fiber: ptr[Fiber]) -> None:
     atomic_store(addressof(fiber.fork_floor), fiber.deepest, "relaxed")
     if atomic_load(addressof(fiber.cancelled), "relaxed") != 0:
         abandon(fiber, CANCELLED)
-    if is_stopping(worker) and (fiber.driver is None or fiber.driver == worker):
+    if ends_with_pool(worker, fiber):
         abandon(fiber, CANCELLED)
     share_following(worker)
     share_tasks(worker)
@@ -148,7 +148,7 @@ def beat(fiber: ptr[Fiber]) -> None:
             abandon(fiber, CANCELLED)
         if fiber == root:
             return
-    if is_stopping(worker) or atomic_load(addressof(pool.count), "relaxed") != 0:
+    if atomic_load(addressof(pool.count), "relaxed") != 0:
         # What is shared goes first, not a branch of this fiber: each branch that has begun needs a stack until it ends,
         # so one begins only when nothing else is left to do.
         worker.ticks = FAIRNESS

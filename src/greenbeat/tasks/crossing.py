@@ -42,7 +42,7 @@ from greenbeat.runtime.tasks import Thread, is_cancelled, show_fuel, take_fuel
 from greenbeat.tasks import deque
 from greenbeat.tasks.beat import call_on_thread, driver_beat, give_up_gil, leave, take_gil
 from greenbeat.tasks.layout import BY_CANCEL, BY_TIME, YIELDED, Fiber
-from greenbeat.tasks.pool import is_stopping, pool, share_following
+from greenbeat.tasks.pool import ends_with_pool, pool, share_following
 from greenbeat.tasks.sampling import guest_sampler
 from greenbeat.tasks.scheduler import has_ended
 from greenbeat.tasks.slots import guest_of, task_of
@@ -216,7 +216,7 @@ def beat_of_guest(task: ptr[Task]) -> u32:
     task.limit = task.soft
     show_fuel(task)
     root = worker.root
-    if is_stopping(worker) or is_cancelled(task):
+    if ends_with_pool(worker, fiber) or is_cancelled(task):
         return TRAP_CANCELLED
     if task.deadline != 0 and now() >= task.deadline:
         return TRAP_TIME

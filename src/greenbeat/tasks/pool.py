@@ -103,9 +103,11 @@ def stand_up(worker: ptr[Worker]) -> None:
 
 
 @inline
-def is_stopping(worker: ptr[Worker]) -> bool:
-    """Whether what a worker runs is to end because the pool does: what a driver has called is left to that."""
-    return atomic_load(addressof(pool.stopping), "relaxed") != 0 and (worker.root is None or worker.is_pool != 0)
+def ends_with_pool(worker: ptr[Worker], fiber: ptr[Fiber]) -> bool:
+    """Whether what a worker runs is to end because the pool does: what a thread has called is not, but in a task."""
+    if atomic_load(addressof(pool.stopping), "relaxed") == 0:
+        return False
+    return fiber.driver is None or (fiber.driver == worker and worker.is_pool != 0)
 
 
 @inline

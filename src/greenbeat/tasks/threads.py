@@ -176,6 +176,38 @@ def work_in_pool() -> bool:
 
 
 @export
+def run_what_is_left() -> None:
+    """For a thread that waits for the pool's end: cancel what is ready, and run it to its end.
+
+    What threads of Python's have called is left to those.
+    """
+    worker = this_worker()
+    if worker is None:
+        return
+    thread = cast(ptr[Thread], worker.thread)
+    outer_fiber = thread.fiber
+    running = thread.running
+    current = worker.current
+    scheduler = worker.scheduler
+    give_up_gil(worker)
+    begin_running(thread)
+    fiber = find(worker)
+    while fiber is not None and fiber.driver is None:
+        cancel(fiber)
+        run_fiber(worker, fiber)
+        fiber = find(worker)
+    if fiber is not None:
+        push_shared(fiber)
+    share_all(worker)
+    settle_kept(worker)
+    thread.running = running
+    thread.fiber = outer_fiber
+    worker.current = current
+    worker.scheduler = scheduler
+    take_gil(worker)
+
+
+@export
 def stop_pool(stopping: u32) -> None:
     """Let the pool's workers end, and cancel what they run; or, with 0, let new ones begin."""
     atomic_store(addressof(pool.stopping), stopping, "seq_cst")
