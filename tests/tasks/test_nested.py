@@ -183,6 +183,21 @@ def test_runtimes_are_closed_while_calls_wait() -> None:
     """)
 
 
+def test_a_thread_that_helps_does_not_wait_for_itself() -> None:
+    """Host functions of tasks wait for what the main thread sends after its call, in which it helps."""
+    succeeds("""
+        first, later = gb.Channel(gb.i64), gb.Channel(gb.i64)
+        with gb.Runtime(1):
+            tasks = [gb.spawn(guest(lambda: later.recv() and None).call) for _ in range(20)]
+            threading.Timer(0.1, lambda: first.send(1)).start()
+            assert wait(first) == 1
+            for _ in tasks:
+                later.send(1, timeout=10)
+            for task in tasks:
+                task.join(10)
+    """)
+
+
 def test_a_fork_while_a_kernel_is_compiled() -> None:
     succeeds("""
         from greenbeat.kernels import cache

@@ -28,7 +28,7 @@ from greenbeat.runtime.arena import calloc
 from greenbeat.runtime.hooks import put_exception
 from greenbeat.runtime.pacemaker import begin_running, end_running, next_alarm
 from greenbeat.runtime.pythonapi import Object, PyErr_CheckSignals, PyEval_RestoreThread, PyEval_SaveThread
-from greenbeat.runtime.system import SIGNAL_WORDS, block_signals, now, restore_signals
+from greenbeat.runtime.system import SIGNAL_WORDS, block_signals, now, restore_signals, usleep
 from greenbeat.runtime.tasks import Thread, handles_signals, is_cancelled, this_thread, threads
 from greenbeat.tasks.beat import check_signals, give_up_gil, take_gil
 from greenbeat.tasks.channels import (
@@ -261,6 +261,16 @@ def forget_pool() -> None:
 
 
 @native
+def leave_to_pool(fiber: ptr[Fiber]) -> None:
+    """A thread of Python's that helps has found a guest, whose host functions could wait for what the thread does next.
+
+    The pool's workers can wait, since others take their place.
+    """
+    push_shared(fiber)
+    usleep(HANDING_OVER)
+
+
+@native
 def who_waits_is_to_end(worker: ptr[Worker]) -> bool:
     """Whether a task is to end, or the pool of one, whose host function this thread is in."""
     stopping = worker.is_pool != 0 and atomic_load(addressof(pool.stopping), "relaxed") != 0
@@ -280,7 +290,10 @@ def wait_for_root(worker: ptr[Worker], root: ptr[Fiber]) -> None:
                 searching = False
                 stop_searching()
                 wake_one()
-            run_fiber(worker, fiber)
+            if fiber.task is not None and fiber.driver is None:
+                leave_to_pool(fiber)
+            else:
+                run_fiber(worker, fiber)
             continue
         if searching:
             stop_searching()
@@ -392,6 +405,8 @@ def task_ended(fiber: ptr[Fiber]) -> bool:
 SLEPT, ALARMED, DISTURBED = 0, 1, 2
 # How long a thread looks before it sleeps, in nanoseconds: to sleep and to be woken takes the system longer.
 WATCHED = 10_000
+# How long a worker of the pool is given to take what is left to it, in microseconds.
+HANDING_OVER = 50
 
 
 @native
