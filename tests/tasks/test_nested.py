@@ -215,7 +215,7 @@ def test_a_fork_while_a_kernel_is_compiled() -> None:
     """)
 
 
-@pytest.mark.parametrize("delay", [0.002, 0.005, 0.01])
+@pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01])
 def test_a_fork_while_something_is_used_for_the_first_time(delay: float) -> None:
     succeeds(f"""
         thread = threading.Thread(target=lambda: guest().call())

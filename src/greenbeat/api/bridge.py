@@ -186,10 +186,22 @@ def native_types() -> tuple[Any, Any]:
     return _function, _call
 
 
+def _being_imported() -> list[str]:
+    """Modules of ours that some thread imports."""
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if name.startswith("greenbeat.") and getattr(getattr(module, "__spec__", None), "_initializing", False)
+    ]
+
+
 def _finish_imports() -> None:
     """Let other threads import what they do of ours: a child would wait for them for ever."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("greenbeat.") and getattr(getattr(module, "__spec__", None), "_initializing", False):
+    before: list[str] = []
+    # What this thread imports itself stays.
+    while (names := _being_imported()) != before:
+        before = names
+        for name in names:
             importlib.import_module(name)
 
 
