@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 import threading
+import time
 import types
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -197,12 +198,14 @@ def _being_imported() -> list[str]:
 
 def _finish_imports() -> None:
     """Let other threads import what they do of ours: a child would wait for them for ever."""
-    before: list[str] = []
+    before: list[str] | None = None
     # What this thread imports itself stays.
     while (names := _being_imported()) != before:
         before = names
         for name in names:
             importlib.import_module(name)
+        # Who waits for its turn has it now, and not between this look and the fork.
+        time.sleep(0)
 
 
 def _before_fork() -> None:
