@@ -84,6 +84,15 @@ module = gb.Module.from_wat('''
   (func (export "call_and_spin") (call $f) (loop $again (br $again))))''')
 def guest(f=lambda: None, **limits):
     return module.instantiate({"env": {"f": f}}, limits=gb.Limits(**limits)).exports
+def compile_slowly():
+    from greenbeat.kernels import cache
+    obtain, started = cache.obtain, threading.Event()
+    def slowly(*arguments):
+        started.set()
+        time.sleep(0.2)
+        return obtain(*arguments)
+    cache.obtain = slowly
+    return started
 def fork(child):
     pid = os.fork()
     if pid == 0:
@@ -108,13 +117,7 @@ def test_the_interpreter_ends_while_a_host_function_is_in_a_guest() -> None:
 
 def test_a_runtime_is_closed_while_threads_compile() -> None:
     succeeds("""
-        from greenbeat.kernels import cache
-        obtain, started = cache.obtain, threading.Event()
-        def slowly(*arguments):
-            started.set()
-            time.sleep(0.2)
-            return obtain(*arguments)
-        cache.obtain = slowly
+        started = compile_slowly()
         def call():
             started.wait()
             fib(5)
@@ -200,13 +203,7 @@ def test_a_thread_that_helps_does_not_wait_for_itself() -> None:
 
 def test_a_fork_while_a_kernel_is_compiled() -> None:
     succeeds("""
-        from greenbeat.kernels import cache
-        obtain, started = cache.obtain, threading.Event()
-        def slowly(*arguments):
-            started.set()
-            time.sleep(0.2)
-            return obtain(*arguments)
-        cache.obtain = slowly
+        started = compile_slowly()
         thread = threading.Thread(target=fib, args=(5,))
         thread.start()
         started.wait()

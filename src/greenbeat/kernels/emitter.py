@@ -359,7 +359,7 @@ class KernelUnit(Unit):
             KernelError: something in it cannot be compiled.
         """
         # Before the rest, which writes what it refers to when it is debugged.
-        thunk = self._thunk(self.kernel, "thunk")
+        thunk = self._thunk(self.kernel, "thunk", self.kernel.symbol, list(forking.operand_types(self.kernel)))
         functions = super().text()
         return "\n".join(
             [
@@ -385,7 +385,7 @@ class KernelUnit(Unit):
         if name not in self.thunks:
             kinds = list(forking.operand_types(kernel, unchanged))
             symbol = f'@"{called}.thunk"'
-            self.thunks[name] = self._thunk(kernel, f"{called}.thunk", "internal ", called, kinds)
+            self.thunks[name] = self._thunk(kernel, f"{called}.thunk", called, kinds, "internal ")
             self.entries[symbol] = kernel.symbol
             arguments = len(kinds)
             words = max(arguments, word_count(kernel.result))
@@ -418,17 +418,9 @@ class KernelUnit(Unit):
         )
         return f'@"{symbol}.site"'
 
-    def _thunk(
-        self,
-        kernel: KernelFunction,
-        symbol: str,
-        linkage: str = "",
-        called: str | None = None,
-        kinds: list[t.Type] | None = None,
-    ) -> str:
+    def _thunk(self, kernel: KernelFunction, symbol: str, called: str, kinds: list[t.Type], linkage: str = "") -> str:
         scope = self.debug_function(kernel, kernel.definition_line, symbol)
-        kinds = kinds if kinds is not None else list(forking.operand_types(kernel))
-        return forking.thunk(kernel, f'{linkage}void @"{symbol}"', called or kernel.symbol, kinds, scope)
+        return forking.thunk(kernel, f'{linkage}void @"{symbol}"', called, kinds, scope)
 
     def _entry_table(self) -> Iterator[str]:
         """Names for traces, see `linked.py`: pairs of an address and a text, a null at the end."""

@@ -134,6 +134,20 @@ def raise_kept(guest: ptr[Guest]) -> u32:
 # ---------------------------------------------------------------- running
 
 
+@inline
+def argument_slot(worker: ptr[Worker], target: ptr[FunctionInstance], entry, references) -> ptr[Fiber]:
+    """A slot for a call of a function, its arguments to be filled in; null with an exception set."""
+    fiber = cast(ptr[Fiber], 0)
+    if likely(worker is not None):
+        fiber = new_slot(worker, stack_room(target), entry, references)
+    if unlikely(fiber is None):
+        raise_exhausted(MEMORY)
+    else:
+        # References among the arguments are looked for from now on.
+        task_of(fiber).top = task_of(fiber).stack + room_for(target)
+    return fiber
+
+
 @native
 def set_limits(task: ptr[Task], instance: ptr[Instance], outer_deadline: u64) -> None:
     """Put the limits of an instance into the task that is about to run it, on a slot's stack."""
@@ -296,16 +310,10 @@ def call_function(
         return bad_count(self, count)
     thread = this_thread()
     worker = worker_of(thread) if likely(thread is not None) else cast(ptr[Worker], 0)
-    fiber = cast(ptr[Fiber], 0)
-    if likely(worker is not None):
-        fiber = new_slot(worker, stack_room(target), run_guest_here, 1)
+    fiber = argument_slot(worker, target, run_guest_here, 1)
     if unlikely(fiber is None):
-        raise_exhausted(MEMORY)
         return cast(ptr[Object], 0)
-    task = task_of(fiber)
-    slots = cast(ptr[u64], task.stack)
-    # References among them are looked for from now on.
-    task.top = task.stack + room_for(target)
+    slots = cast(ptr[u64], task_of(fiber).stack)
     for i in range(signature.param_count):
         # This may run Python code, which may call guests: they have slots of their own.
         if unlikely(not to_slot(signature.params[i], arguments[i], slots + i, self.owner)):

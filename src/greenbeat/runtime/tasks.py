@@ -63,8 +63,6 @@ from greenbeat.tasks.layout import Fiber, Worker
 from greenbeat.tasks.stacks import empty_cache
 
 DEFAULT_STACK = 1 << 20
-# The largest that a limit can ask for.
-LARGEST_STACK = 1 << 26
 # A recycled stack keeps this much of its memory.
 KEPT_STACK = 1 << 16
 CACHED_TASKS = 64

@@ -9,13 +9,13 @@ references are made and read with `write_value` and `read_value`.
 """
 
 from greenbeat.native import cast, copy, export, native, ptr, u32, u64
-from greenbeat.runtime.callable import enter, raise_about, raise_exhausted, run_guest_here
+from greenbeat.runtime.callable import argument_slot, enter, raise_about, run_guest_here
 from greenbeat.runtime.functions import FunctionObject
-from greenbeat.runtime.hooks import DROPPED, MEMORY
+from greenbeat.runtime.hooks import DROPPED
 from greenbeat.runtime.layout import FINISHED, SLOT
 from greenbeat.runtime.tasks import this_thread
-from greenbeat.tasks.layout import Fiber, Worker
-from greenbeat.tasks.slots import new_slot, release_slot, room_for, stack_room, task_of
+from greenbeat.tasks.layout import Worker
+from greenbeat.tasks.slots import release_slot, task_of
 from greenbeat.tasks.threads import worker_of
 from greenbeat.wasm.valuetypes import F32, I32
 
@@ -48,14 +48,10 @@ def call_with_words(self: ptr[FunctionObject], words: ptr[u64]) -> u32:
     signature = target.signature
     thread = this_thread()
     worker = worker_of(thread) if thread is not None else cast(ptr[Worker], 0)
-    fiber = cast(ptr[Fiber], 0)
-    if worker is not None:
-        fiber = new_slot(worker, stack_room(target), run_guest_here, 1)
+    fiber = argument_slot(worker, target, run_guest_here, 1)
     if fiber is None:
-        raise_exhausted(MEMORY)
         return 0
     task = task_of(fiber)
-    task.top = task.stack + room_for(target)
     copy(task.stack, words, u64(signature.param_count) * SLOT)
     status = enter(self, thread, worker, fiber, target)
     if status == FINISHED:

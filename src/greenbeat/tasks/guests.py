@@ -21,10 +21,10 @@ from greenbeat.native import (
     void,
 )
 from greenbeat.runtime.callable import (
+    argument_slot,
     bad_argument,
     explain_stop,
     raise_about,
-    raise_exhausted,
     raise_kept,
     results_of,
     run_guest_here,
@@ -32,7 +32,7 @@ from greenbeat.runtime.callable import (
 )
 from greenbeat.runtime.conversions import to_slot
 from greenbeat.runtime.functions import FunctionObject
-from greenbeat.runtime.hooks import BUSY, DROPPED, MEMORY, none_object, put_exception
+from greenbeat.runtime.hooks import BUSY, DROPPED, none_object, put_exception
 from greenbeat.runtime.hostcalls import HOST_RAISED, note_frames, store_results
 from greenbeat.runtime.layout import (
     FINISHED,
@@ -77,10 +77,7 @@ from greenbeat.tasks.slots import (
     clear_slot,
     give_back_task,
     guest_of,
-    new_slot,
     release_slot,
-    room_for,
-    stack_room,
     task_of,
 )
 from greenbeat.tasks.threads import this_worker
@@ -214,13 +211,10 @@ def new_guest(function: ptr[FunctionObject], arguments: ptr[Object], waiter: ptr
         return nothing
     instance = target.instance
     worker = this_worker()
-    fiber = new_slot(worker, stack_room(target), run_guest, 2) if worker is not None else nothing
+    fiber = argument_slot(worker, target, run_guest, 2)
     if fiber is None:
-        raise_exhausted(MEMORY)
         return nothing
     task = task_of(fiber)
-    # The sweep of references looks at the arguments from now on.
-    task.top = task.stack + room_for(target)
     good = put_arguments(function, arguments, cast(ptr[u64], task.stack))
     if good and is_busy(instance):
         raise_about(function, BUSY)

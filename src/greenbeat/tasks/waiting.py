@@ -30,8 +30,6 @@ from greenbeat.tasks.switch import switch
 from greenbeat.tasks.tracing import WAKE, no_fiber, trace
 from greenbeat.tasks.virtual import dawdle
 
-STATE = 3
-
 
 @extern
 def write(file: i32, data: ptr[u8], size: u64) -> i64:
@@ -181,9 +179,3 @@ def dequeue(queue: ptr[Queue]) -> ptr[Waiter]:
             queue.last = None
         waiter.next = None
     return waiter
-
-
-@inline
-def no_wait() -> ptr[Wait]:
-    """Nobody."""
-    return cast(ptr[Wait], 0)
